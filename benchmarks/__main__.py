@@ -9,7 +9,7 @@ from msgspec import Struct, to_builtins
 
 from benchmarks import litellm_peer
 from benchmarks.cases import Case, cases
-from benchmarks.clock import compared
+from benchmarks.clock import compare
 
 NO_PEER = "LiteLLM is not installed here, so it is not in the table."
 _HEAD = ("what", "bytes", "us", "yardstick us", "median", "best", "target", "")
@@ -33,9 +33,9 @@ class Row(Struct, frozen=True):
         return "" if self.target is None else "ok" if self.best_ratio <= self.target else "over"
 
 
-def measured(case: Case, rounds: int) -> Row:
+def measure(case: Case, rounds: int) -> Row:
     """Measure one case."""
-    timing = compared(case.work, case.yardstick, rounds)
+    timing = compare(case.work, case.yardstick, rounds)
     return Row(
         name=case.name,
         size=case.size,
@@ -52,7 +52,7 @@ def _line(cells: tuple[str, ...]) -> str:
     return (f"{first.strip():<{_WIDTHS[0]}}" + "".join(rest)).rstrip()
 
 
-def _told(row: Row) -> str:
+def _print_report(row: Row) -> str:
     target = "" if row.target is None else f"{row.target:g}x"
     ratios = (f"{row.median_ratio:.2f}x", f"{row.best_ratio:.2f}x")
     times = (f"{row.microseconds:.1f}", f"{row.yardstick:.1f}")
@@ -73,9 +73,9 @@ def main() -> int:
     for case in cases():
         if options.only not in case.name:
             continue
-        rows.append(measured(case, options.rounds))
+        rows.append(measure(case, options.rounds))
         if not options.json:
-            print(_told(rows[-1]), flush=True)
+            print(_print_report(rows[-1]), flush=True)
     if options.json:
         print(json.dumps([{**to_builtins(row), "verdict": row.verdict} for row in rows], indent=1))
     elif not litellm_peer.INSTALLED:

@@ -154,9 +154,7 @@ def _responses(told: Conversation) -> dict[str, Any]:
     }
 
 
-def _grouped(
-    turns: list[Turn], words: tuple[str, str], block: Callable[[Turn], Any]
-) -> Iterator[tuple[str, list[Any]]]:
+def _group(turns: list[Turn], words: tuple[str, str], block: Callable[[Turn], Any]) -> Iterator[tuple[str, list[Any]]]:
     """Iterate role and blocks, neighbours of the same role in one."""
     role, blocks = "", list[Any]()
     for turn in turns:
@@ -180,7 +178,7 @@ def _messages_block(turn: Turn) -> dict[str, Any]:
 
 
 def _messages(told: Conversation) -> dict[str, Any]:
-    grouped = _grouped(told.turns, ("user", "assistant"), _messages_block)
+    grouped = _group(told.turns, ("user", "assistant"), _messages_block)
     return {
         "model": "some-model",
         "max_tokens": 900,
@@ -205,7 +203,7 @@ def _gemini_part(turn: Turn) -> dict[str, Any]:
 
 
 def _gemini(told: Conversation) -> dict[str, Any]:
-    grouped = _grouped(told.turns, ("user", "model"), _gemini_part)
+    grouped = _group(told.turns, ("user", "model"), _gemini_part)
     declarations = [
         {"name": tool["name"], "description": tool["description"], "parametersJsonSchema": tool["parameters"]}
         for tool in told.tools

@@ -30,24 +30,24 @@ class Case(Struct, frozen=True):
     target: float | None = None
 
 
-def echoed(body: bytes) -> bytes:
+def echo(body: bytes) -> bytes:
     """Read JSON without a type and write it again: the least a program that looks into it can do."""
     return encode(decode(body))
 
 
-def _translated(body: bytes, source: str, target: str) -> int:
+def _translate(body: bytes, source: str, target: str) -> int:
     """Translate a request and read what was lost."""
     told = translate_request(Call(body, "some-model"), source, target, model=MODELS[target])
     return len(told.call.body) + len(told.losses)
 
 
-def _translated_first(body: bytes, source: str, target: str) -> int:
+def _translate_first(body: bytes, source: str, target: str) -> int:
     """Translate a request as if its conversation had never been seen."""
     translate.RECALL = Recall()
-    return _translated(body, source, target)
+    return _translate(body, source, target)
 
 
-def _streamed(stream: Stream, source: str, target: str) -> int:
+def _stream(stream: Stream, source: str, target: str) -> int:
     """Translate a stream, one event at a time."""
     translator = StreamTranslator(source, target)
     told = 0
@@ -56,23 +56,23 @@ def _streamed(stream: Stream, source: str, target: str) -> int:
     return told + len(translator.close())
 
 
-def _echoed_stream(stream: Stream) -> None:
+def _echo_stream(stream: Stream) -> None:
     for document in stream.documents:
-        echoed(document)
+        echo(document)
 
 
 def request_case(source: str, target: str, size: str, goal: float | None = None) -> Case:
     """Return a request case."""
     body = request(source, size)
-    work = partial(_translated, body, source, target)
-    return Case(f"request {source} -> {target}, {size}", len(body), work, partial(echoed, body), target=goal)
+    work = partial(_translate, body, source, target)
+    return Case(f"request {source} -> {target}, {size}", len(body), work, partial(echo, body), target=goal)
 
 
 def first_case(source: str, target: str, size: str) -> Case:
     """Return the case of a conversation that nobody remembers."""
     body = request(source, size)
-    work = partial(_translated_first, body, source, target)
-    return Case(f"request {source} -> {target}, {size}, unknown", len(body), work, partial(echoed, body))
+    work = partial(_translate_first, body, source, target)
+    return Case(f"request {source} -> {target}, {size}, unknown", len(body), work, partial(echo, body))
 
 
 def stream_case(source: str, target: str, goal: float | None = None) -> Case:
@@ -80,8 +80,8 @@ def stream_case(source: str, target: str, goal: float | None = None) -> Case:
     stream = STREAMS[source]()
     count = len(stream.documents)
     size = sum(map(len, stream.documents)) // count
-    work = partial(_streamed, stream, source, target)
-    return Case(f"event {source} -> {target}", size, work, partial(_echoed_stream, stream), count, goal)
+    work = partial(_stream, stream, source, target)
+    return Case(f"event {source} -> {target}", size, work, partial(_echo_stream, stream), count, goal)
 
 
 def cases() -> Iterator[Case]:
@@ -102,4 +102,4 @@ def cases() -> Iterator[Case]:
     for size in TARGETS if litellm_peer.INSTALLED else ():
         body = request("chat", size)
         work = litellm_peer.request_to_gemini(body)
-        yield Case(f"LiteLLM request chat -> gemini, {size}", len(body), work, partial(echoed, body))
+        yield Case(f"LiteLLM request chat -> gemini, {size}", len(body), work, partial(echo, body))

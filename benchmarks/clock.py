@@ -24,7 +24,7 @@ class Timing(Struct, frozen=True):
     best_ratio: float
 
 
-def compared(work: Work, yardstick: Work, rounds: int) -> Timing:
+def compare(work: Work, yardstick: Work, rounds: int) -> Timing:
     """Run both in turn, `rounds` times. The best ratio is that of the best times of both."""
     repeats, measures = _repeats(work), _repeats(yardstick)
     times: list[float] = []
@@ -33,8 +33,8 @@ def compared(work: Work, yardstick: Work, rounds: int) -> Timing:
     gc.disable()
     try:
         for _ in range(rounds):
-            measured.append(_timed(yardstick, measures))
-            times.append(_timed(work, repeats))
+            measured.append(_time(yardstick, measures))
+            times.append(_time(work, repeats))
             gc.collect()
     finally:
         gc.enable()
@@ -46,10 +46,10 @@ def compared(work: Work, yardstick: Work, rounds: int) -> Timing:
 def _repeats(work: Work) -> int:
     """Return how many calls fill a round; the call that is timed for it has also warmed up what there is to warm."""
     work()
-    return max(1, round(ROUND_SECONDS / max(_timed(work, 1), 1e-7)))
+    return max(1, round(ROUND_SECONDS / max(_time(work, 1), 1e-7)))
 
 
-def _timed(work: Work, repeats: int) -> float:
+def _time(work: Work, repeats: int) -> float:
     begun = time.process_time()
     for _ in range(repeats):
         work()

@@ -6,7 +6,7 @@ TASKS = "io.modelcontextprotocol/tasks"
 VERSION = "2026-07-28"
 
 
-def posted(method: str, target: str, **params: Any) -> dict[str, Any]:
+def post(method: str, target: str, **params: Any) -> dict[str, Any]:
     """Return headers and body of a request, as HTTP clients take them by name."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": VERSION,

@@ -24,7 +24,7 @@ _NO_REGISTRY = re.compile(
 )
 
 
-def installed(sources: Path, cache: Path) -> Path:
+def install(sources: Path, cache: Path) -> Path:
     """Return a folder with the packages that `sources` names; who finds it missing installs, and others wait."""
     lock = hashlib.sha256(b"".join((sources / name).read_bytes() for name in _INSTALLED)).hexdigest()[:16]
     final = cache / lock

@@ -19,7 +19,7 @@ _NO_INDEX = re.compile(
 )
 
 
-def installed(cache: Path, *requirements: str) -> Path:
+def install(cache: Path, *requirements: str) -> Path:
     """Return the folder of the programs of some packages; who finds it missing installs, and others wait."""
     name = hashlib.sha256("\n".join((sys.version, *requirements)).encode()).hexdigest()[:16]
     final = cache / name

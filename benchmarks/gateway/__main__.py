@@ -14,7 +14,7 @@ from benchmarks.gateway import peers
 from benchmarks.gateway.cases import ROUTES, Case, all_cases, chosen
 from benchmarks.gateway.measure import FORWARDER, OURS, TRANSLATOR, Bench, Row
 from benchmarks.gateway.program import LOAD_CORE, pin
-from benchmarks.gateway.start import started
+from benchmarks.gateway.start import start
 from benchmarks.gateway.traffic import MODES
 
 _MOST_SECONDS = 1.0
@@ -58,7 +58,7 @@ def _cells(row: Row, names: list[str]) -> list[str]:
 
 
 def _measure(options: argparse.Namespace, cases: list[Case], folder: Path) -> int:
-    others = dict(_named_path(one, at) for at, one in enumerate(options.ours, 2))
+    others = dict(_get_named_path(one, at) for at, one in enumerate(options.ours, 2))
     rows: list[Row] = []
     with Bench(folder, options.rounds, others, peers.litellm_command()) as bench:
         if not options.json:
@@ -74,13 +74,13 @@ def _measure(options: argparse.Namespace, cases: list[Case], folder: Path) -> in
     return 1 if missed or any(row.wrong for row in rows) else 0
 
 
-def _named_path(given: str, number: int) -> tuple[str, str]:
+def _get_named_path(given: str, number: int) -> tuple[str, str]:
     name, separator, path = given.partition("=")
     return (name, path) if separator else (f"{OURS} {number}", given)
 
 
 def _start(options: argparse.Namespace, folder: Path) -> int:
-    found = [started(folder) for _ in range(options.starts)]
+    found = [start(folder) for _ in range(options.starts)]
     seconds, megabytes = min(one.seconds for one in found), max(one.megabytes for one in found)
     late, large = seconds > _MOST_SECONDS, megabytes > _MOST_MEGABYTES
     if options.json:

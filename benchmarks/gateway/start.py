@@ -23,7 +23,7 @@ class Start(Struct, frozen=True):
     megabytes: float
 
 
-def started(folder: Path) -> Start:
+def start(folder: Path) -> Start:
     """Start the gateway, ask it once, and stop it."""
     with peers.upstream() as upstream, peers.gateway(upstream.address(), folder) as gateway:
         wait_for_answer(gateway, gateway.address(), "", _LONGEST)

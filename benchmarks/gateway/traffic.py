@@ -62,7 +62,7 @@ def _seeds(mode: str, crowd: int, count: int, start: int) -> Iterator[tuple[int,
 
 
 def _request(size: str, number: int, client: str, grown: int) -> Sent:
-    begun = _begun(size, number, client)
+    begun = _begin(size, number, client)
     turns = [*begun.turns, *_grown(size, number, grown, begun)]
     return Sent(Conversation(begun.system, begun.tools, turns), _ticket(number, grown).encode())
 
@@ -72,7 +72,7 @@ def _ticket(number: int, grown: int) -> str:
 
 
 @lru_cache(maxsize=64)
-def _begun(size: str, number: int, client: str) -> Conversation:
+def _begin(size: str, number: int, client: str) -> Conversation:
     """Return a conversation up to its question; system and tools are the client's."""
     own, chance = random.Random(f"{size} {client}"), random.Random(f"{size} {number}")  # noqa: S311
     rich = size != "small"

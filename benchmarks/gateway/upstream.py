@@ -25,7 +25,7 @@ _FIRST_WORDS = b"I read both tables"
 _NO_TICKET = TICKET + b"0" * TICKET_DIGITS
 
 
-def _sized(kind: bytes, body: bytes) -> bytes:
+def _make_sized(kind: bytes, body: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ncontent-length: %d\r\n\r\n%b" % (kind, len(body), body)
 
 
@@ -33,16 +33,16 @@ def _pieces(dialect: str) -> list[bytes]:
     """Return the events of a stream as HTTP chunks, `EVENTS` of them, the last with the end."""
     make = STREAMS[dialect]
     others = len(make(1).chunks) - 1
-    events = [_ticketed(event) for event in make(EVENTS - others).chunks]
+    events = [_add_ticket(event) for event in make(EVENTS - others).chunks]
     chunks = [b"%x\r\n%b\r\n" % (len(event), event) for event in events]
     return [*chunks[:-1], chunks[-1] + b"0\r\n\r\n"]
 
 
-def _ticketed(said: bytes) -> bytes:
+def _add_ticket(said: bytes) -> bytes:
     return said.replace(_FIRST_WORDS, _NO_TICKET, 1)
 
 
-_WHOLE = {name: _sized(b"application/json; charset=UTF-8", _ticketed(make())) for name, make in WHOLE.items()}
+_WHOLE = {name: _make_sized(b"application/json; charset=UTF-8", _add_ticket(make())) for name, make in WHOLE.items()}
 _PIECES = {name: _pieces(name) for name in STREAMS}
 
 
@@ -78,7 +78,7 @@ class Answering(asyncio.Protocol):
     def _answer(self, target: bytes, request: bytes) -> None:
         if target.startswith(b"/pace?"):
             Answering.pace = float(target.partition(b"?")[2])
-            self._transport.write(_sized(b"text/plain", b"ok"))
+            self._transport.write(_make_sized(b"text/plain", b"ok"))
             return
         at = request.rfind(TICKET)
         ticket = request[at : at + len(_NO_TICKET)] if at >= 0 else _NO_TICKET

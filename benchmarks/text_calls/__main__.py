@@ -10,7 +10,7 @@ from time import process_time
 from msgspec import Struct, to_builtins
 
 from benchmarks.text_calls.tasks import TASKS, TOOLS, Task
-from benchmarks.text_calls.writing import WithoutTools, broken, careless, exact, lined
+from benchmarks.text_calls.writing import WithoutTools, broken, careless, exact, split_lines
 from dragoman.agent import Agent, RunEnded
 from dragoman.config import Config, SessionsTable, UpstreamTable
 from dragoman.core.parts import Text
@@ -49,7 +49,7 @@ class Row(Struct, frozen=True, kw_only=True):
 MODES = (
     Mode("native"),
     Mode("text, json", "json", WithoutTools(exact)),
-    Mode("text, legacy", "legacy", WithoutTools(lined)),
+    Mode("text, legacy", "legacy", WithoutTools(split_lines)),
     Mode("text, json, careless model", "json", WithoutTools(careless)),
     Mode("text, json, one call in five broken", "json", WithoutTools(broken)),
 )
@@ -57,7 +57,7 @@ _HEAD = ("mode", "tasks", "answered", "turns", "calls", "failed", "unread", "tok
 _WIDTHS = (38, 7, 10, 7, 7, 8, 8, 11, 7, 11)
 
 
-async def measured(mode: Mode, rounds: int) -> Row:
+async def measure(mode: Mode, rounds: int) -> Row:
     """Run all tasks through the loop, the gateway's model function and the simulator, in this process."""
     best = 0.0
     ended: list[tuple[Task, RunEnded]] = []
@@ -80,18 +80,18 @@ def _row(name: str, ended: list[tuple[Task, RunEnded]], seconds: float) -> Row:
     return Row(
         mode=name,
         tasks=len(ended),
-        answered=sum(all(word in _said(run) for word in task.wanted) for task, run in ended),
+        answered=sum(all(word in _get_text(run) for word in task.wanted) for task, run in ended),
         turns=sum(one.turns for one in statistics),
         calls=sum(one.calls for one in statistics),
         failed=sum(one.failed for one in statistics),
-        unread=sum("<tool_call>" in _said(run) for _, run in ended),
+        unread=sum("<tool_call>" in _get_text(run) for _, run in ended),
         tokens_in=sum(one.usage.input or 0 for one in statistics),
         tokens_out=sum(one.usage.output or 0 for one in statistics),
         milliseconds=seconds * 1000 / len(ended),
     )
 
 
-def _said(run: RunEnded) -> str:
+def _get_text(run: RunEnded) -> str:
     last = run.history[-1]
     return " ".join(part.text for part in last.parts if isinstance(part, Text)) if last.role == "assistant" else ""
 
@@ -101,7 +101,7 @@ def _line(cells: tuple[str, ...]) -> str:
     return f"{first.strip():<{_WIDTHS[0]}}" + "".join(rest)
 
 
-def _told(row: Row) -> str:
+def _print_report(row: Row) -> str:
     counts = (row.tasks, row.answered, row.turns, row.calls, row.failed, row.unread, row.tokens_in, row.tokens_out)
     return _line((row.mode, *map(str, counts), f"{row.milliseconds:.1f}"))
 
@@ -112,13 +112,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
-    rows = [asyncio.run(measured(mode, options.rounds)) for mode in MODES]
+    rows = [asyncio.run(measure(mode, options.rounds)) for mode in MODES]
     if options.json:
         print(json.dumps(to_builtins(rows), indent=1))
         return
     print(_line(_HEAD))
     for row in rows:
-        print(_told(row))
+        print(_print_report(row))
 
 
 if __name__ == "__main__":

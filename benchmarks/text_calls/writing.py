@@ -22,16 +22,16 @@ Habit = Callable[[Call, int], str]
 """Write a call; the number counts the calls of all tasks."""
 
 
-def _tagged(name: str, arguments: Any) -> str:
+def _tag(name: str, arguments: Any) -> str:
     return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
 
 
 def exact(call: Call, _number: int) -> str:
     """As it was told to."""
-    return _tagged(call.name, call.arguments)
+    return _tag(call.name, call.arguments)
 
 
-def lined(call: Call, _number: int) -> str:
+def split_lines(call: Call, _number: int) -> str:
     """As it was told to, in the legacy form."""
     return f"TOOL_CALL: {call.name}\nARGUMENTS: {json.dumps(call.arguments)}"
 
@@ -40,7 +40,7 @@ def careless(call: Call, number: int) -> str:
     """In fences, in other letters, in the other form, and with words around."""
     camel = "".join(word.title() for word in call.name.split("_"))
     written = (
-        f"```json\n{_tagged(call.name, call.arguments)}\n```",
+        f"```json\n{_tag(call.name, call.arguments)}\n```",
         f"I will look it up.\n\n**TOOL_CALL:** `{call.name}`\n**ARGUMENTS:** {json.dumps(call.arguments)}",
         f"<TOOL_CALL>{json.dumps({'name': camel, 'parameters': call.arguments})}",
         f"tool_call: {call.name.upper()}\narguments:\n```json\n{json.dumps(call.arguments, indent=1)}\n```",
@@ -93,11 +93,11 @@ def understood(ask: ModelRequest) -> ModelRequest:
                     RequestResult(call_id=call_id, name=name, text=text, failed=bool(failed))
                     for call_id, (name, failed, text) in zip(open_calls, _RESULT.findall(turn.text), strict=False)
                 )
-                turns.append(RequestTurn(role="user", text=_said(turn.text), results=results))
+                turns.append(RequestTurn(role="user", text=_get_text(turn.text), results=results))
     return ModelRequest(model=ask.model, turns=tuple(turns), tools=tuple(tools))
 
 
-def _said(text: str) -> str:
+def _get_text(text: str) -> str:
     """Return what the user says beside results; a call that has to be written again is one that was not made."""
     said = _RESULT.sub("", text).strip()
     return "" if "cannot be read" in said else said

@@ -55,7 +55,7 @@ class Outside:
         return any(CANARY in each for each in self.sent)
 
 
-def obeying(*first):
+def obey(*first):
     """A model that reads content and then follows the instructions in it."""
     return Scripted(
         list(first),
@@ -75,7 +75,7 @@ READS = {
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
 def test_after_untrusted_output_the_canary_does_not_leave(read):
     outside = Outside()
-    model = obeying(read)
+    model = obey(read)
     reached = ended(agent(model, *outside.tools, limits=Limits(approval=0.05)))
     assert not outside.leaked
     assert reached.untrusted
@@ -86,20 +86,20 @@ def test_after_untrusted_output_the_canary_does_not_leave(read):
 
 def test_no_data_leaves_in_a_single_reply_where_no_approval_is_possible():
     outside = Outside()
-    whole(agent(obeying(READS["a page"]), *outside.tools))
+    whole(agent(obey(READS["a page"]), *outside.tools))
     assert not outside.leaked
 
 
 @pytest.mark.parametrize("policy", [lambda wish: "allow", Approvals(others="allow")])
 def test_a_policy_that_allows_everything_is_not_a_users_approval(policy):
     outside = Outside()
-    steps(agent(obeying(READS["a page"]), *outside.tools, approve=policy, limits=Limits(approval=0.05)))
+    steps(agent(obey(READS["a page"]), *outside.tools, approve=policy, limits=Limits(approval=0.05)))
     assert not outside.leaked
 
 
 def test_data_leaves_with_a_users_approval():
     outside = Outside()
-    made = agent(obeying(READS["a page"]), *outside.tools)
+    made = agent(obey(READS["a page"]), *outside.tools)
 
     async def read():
         reasons = []

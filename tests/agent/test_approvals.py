@@ -26,7 +26,7 @@ class Safe:
         self.tool = open_safe
 
 
-def opening(*numbers):
+def open_session(*numbers):
     return Scripted([call("open_safe", {"number": n}, f"call_{n}") for n in numbers], [Text(text="Done.")])
 
 
@@ -49,14 +49,14 @@ def answering(made, *answers):
 
 
 def test_a_denied_call_is_not_run_and_the_model_gets_an_error():
-    safe, model = Safe(), opening(1)
+    safe, model = Safe(), open_session(1)
     steps(agent(model, safe.tool, approve=lambda wish: "deny"))
     assert safe.opened == []
     assert "not approved" in text_of(results_of(model.requests[1])[0])
 
 
 def test_a_call_that_needs_approval_waits_for_it():
-    safe, model = Safe(), opening(1, 2, 3)
+    safe, model = Safe(), open_session(1, 2, 3)
 
     async def approve(wish):
         return "allow" if wish.call.id == "call_2" else "ask"
@@ -72,26 +72,26 @@ def test_a_call_that_needs_approval_waits_for_it():
 @pytest.mark.parametrize("answer", ["deny", False, None, "yes please", {"allow": True}, 1])
 def test_everything_but_a_clear_yes_is_a_no(answer):
     safe = Safe()
-    answering(agent(opening(1), safe.tool, approve=lambda wish: "ask"), answer)
+    answering(agent(open_session(1), safe.tool, approve=lambda wish: "ask"), answer)
     assert safe.opened == []
 
 
 @pytest.mark.parametrize("yes", ["allow", True])
 def test_true_counts_as_approval(yes):
     safe = Safe()
-    answering(agent(opening(1), safe.tool, approve=lambda wish: "ask"), yes)
+    answering(agent(open_session(1), safe.tool, approve=lambda wish: "ask"), yes)
     assert safe.opened == [1]
 
 
 def test_no_answer_is_a_no():
-    safe, model = Safe(), opening(1)
+    safe, model = Safe(), open_session(1)
     steps(agent(model, safe.tool, approve=lambda wish: "ask", limits=Limits(approval=0.05)))
     assert safe.opened == []
     assert "nobody answered within 0.05 seconds" in text_of(results_of(model.requests[1])[0])
 
 
 def test_without_steps_no_approval_is_possible_so_the_call_is_refused_at_once():
-    safe, model = Safe(), opening(1)
+    safe, model = Safe(), open_session(1)
     whole(agent(model, safe.tool, approve=lambda wish: "ask"))
     assert safe.opened == []
     assert "there is nobody to ask" in text_of(results_of(model.requests[1])[0])
@@ -113,7 +113,7 @@ def test_a_policy_is_called_once_as_a_separate_step():
             keys.append(key)
             return await super().step(key, work)
 
-    steps(agent(opening(1), Safe().tool, approve=lambda wish: "allow", runtime=Listening))
+    steps(agent(open_session(1), Safe().tool, approve=lambda wish: "allow", runtime=Listening))
     assert keys == ["model:1", "approve:call_1", "tool:call_1", "model:2"]
 
 
@@ -136,18 +136,18 @@ def test_a_policy_by_names():
 
 def test_a_policy_can_require_approval_for_tools_with_side_effects():
     safe = Safe()
-    answering(agent(opening(1), safe.tool, approve=Approvals(side_effects="ask")), "allow")
+    answering(agent(open_session(1), safe.tool, approve=Approvals(side_effects="ask")), "allow")
     assert safe.opened == [1]
 
 
 def test_an_approval_for_a_finished_run_has_no_effect():
-    made = agent(opening(1), Safe().tool)
+    made = agent(open_session(1), Safe().tool)
     steps(made)
     assert not made.answer("r", "approval:call_1", "allow")
 
 
 def test_the_time_of_a_run_ends_a_wait_too():
     safe = Safe()
-    last = steps(agent(opening(1), safe.tool, approve=lambda wish: "ask", limits=Limits(seconds=0.5)))[-1]
+    last = steps(agent(open_session(1), safe.tool, approve=lambda wish: "ask", limits=Limits(seconds=0.5)))[-1]
     assert (last.stop, safe.opened) == ("seconds", [])
     assert last.history[-1].parts[0].failed

@@ -58,7 +58,7 @@ def test_the_oldest_is_forgotten_when_the_shelf_is_full():
     assert artifacts._sizes.total() == 200
 
 
-def spilled(executor: Executor) -> str:
+def read_spilled(executor: Executor) -> str:
     told = asyncio.run(executor.execute(call("read_log")))
     return re.search(r"read_artifact\(id='(\w+)'", text_of(told))[1]
 
@@ -67,7 +67,7 @@ def test_an_artifact_is_read_only_by_whom_it_was_kept_for():
     artifacts = Artifacts()
     executor = Executor(Registry(read_log, artifacts.tool), max_output=1000, spill=artifacts.spill)
     ann, bob = executor.of(owner="ann"), executor.of(owner="bob")
-    reading = call("read_artifact", {"id": spilled(ann), "length": 4})
+    reading = call("read_artifact", {"id": read_spilled(ann), "length": 4})
     assert text_of(asyncio.run(ann.execute(reading))).endswith("\nline")
     for other in (bob, executor):
         told = asyncio.run(other.execute(reading))
@@ -79,8 +79,8 @@ def test_an_owner_with_many_artifacts_evicts_only_its_own():
     artifacts = Artifacts(max_size=5 * len(LOG) // 2)
     executor = Executor(Registry(read_log, artifacts.tool), max_output=1000, spill=artifacts.spill)
     ann, bob = executor.of(owner="ann"), executor.of(owner="bob")
-    kept = spilled(ann)
-    older, newer = spilled(bob), spilled(bob)
+    kept = read_spilled(ann)
+    older, newer = read_spilled(bob), read_spilled(bob)
     assert not asyncio.run(ann.execute(call("read_artifact", {"id": kept}))).failed
     assert asyncio.run(bob.execute(call("read_artifact", {"id": older}))).failed
     assert not asyncio.run(bob.execute(call("read_artifact", {"id": newer}))).failed

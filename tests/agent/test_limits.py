@@ -156,7 +156,7 @@ def test_when_time_is_up_finished_calls_keep_their_results_and_others_get_one():
     assert [part.call_id for part in told.parts if isinstance(part, ToolResult)] == ["a", "b", "c"]
 
 
-async def talking(request):
+async def talk(request):
     """Say something, think, and begin a call; then be silent."""
     yield Started("r", "scripted")
     yield PartStarted(0, Text(text=""))
@@ -169,10 +169,10 @@ async def talking(request):
 
 
 def test_complete_parts_are_kept_if_the_time_limit_ends_a_reply():
-    reached = ended(agent(talking, count, limits=Limits(seconds=0.5)))
+    reached = ended(agent(talk, count, limits=Limits(seconds=0.5)))
     assert reached.history[1].parts == (Text(text="Let me"),)
     assert len(reached.history) == 2
-    told = whole(agent(talking, count, limits=Limits(seconds=0.5)))
+    told = whole(agent(talk, count, limits=Limits(seconds=0.5)))
     assert told.finish.reason == "length"
     assert isinstance(told.parts[2], ToolCall)
     assert not told.parts[2].complete
@@ -205,7 +205,7 @@ def test_a_run_cancelled_now_leaves_its_calls_answered():
 
 
 def test_a_run_cancelled_during_a_reply_keeps_the_partial_reply():
-    last = cancelled(agent(talking, count), PartDelta, "now")[-1]
+    last = cancelled(agent(talk, count), PartDelta, "now")[-1]
     assert (last.stop, last.history[1].parts) == ("cancelled", (Text(text="Let me"),))
 
 

@@ -52,7 +52,7 @@ async def wrong(request):
     raise ZeroDivisionError("a secret")
 
 
-async def cancelling(request):
+async def cancel(request):
     await asyncio.sleep(0)
     raise asyncio.CancelledError
     yield
@@ -62,7 +62,7 @@ async def ungrammatical(request):
     yield PartDelta(3, "nothing has begun")
 
 
-@pytest.mark.parametrize("model", [wrong, cancelling, ungrammatical, lambda request: None, lambda: None])
+@pytest.mark.parametrize("model", [wrong, cancel, ungrammatical, lambda request: None, lambda: None])
 def test_a_mistake_of_the_model_function_is_a_failed_run_and_is_in_the_log(model, caplog):
     reached = ended(agent(model, add))
     assert (reached.stop, reached.problem.kind) == ("failed", "internal")

@@ -77,7 +77,7 @@ def endless(received):
 
 
 @asynccontextmanager
-async def asking(script):
+async def ask(script):
     with TemporaryDirectory() as folder:
         async with running(script=script) as simulator:
             config = Config(
@@ -97,7 +97,7 @@ def run(upstream, script, *, request=None, tools=(weather,), **settings):
     """Run an agent on an upstream; return its end and what was asked."""
 
     async def do():
-        async with asking(script) as (model, simulator):
+        async with ask(script) as (model, simulator):
             made = Agent(model, Executor(Registry(*tools)), **settings)
             steps = [step async for step in made.steps(request or request_for(upstream))]
             assert isinstance(steps[-1], RunEnded)
@@ -164,7 +164,7 @@ def test_a_run_that_was_stopped_can_be_gone_on_from(upstream):
         return Answer(thought="Hm.", calls=calls, end="calls")
 
     async def do():
-        async with asking(hanging) as (model, simulator):
+        async with ask(hanging) as (model, simulator):
             made = Agent(model, Executor(Registry(weather, hang)))
             first = None
             async for step in made.steps(request_for(upstream), run="r"):
@@ -208,7 +208,7 @@ def test_client_calls_are_left_to_the_client_and_the_run_continues_with_its_resu
         return Answer(thought="Both.", calls=calls, end="calls")
 
     async def do():
-        async with asking(mixed) as (model, simulator):
+        async with ask(mixed) as (model, simulator):
             made = Agent(model, Executor(Registry(weather)))
             request = request_for(upstream, tools=(KEEP,))
             first = collect(check_events([event async for event in made(request)]))

@@ -78,7 +78,7 @@ class World:
 KEYS = ["model:1", "approve:a", "approve:b", "tool:a", "tool:b", "model:2", "approve:a#2", "tool:a#2", "model:3"]
 
 
-def carried(world: World, engine: Engine) -> RunEnded | None:
+def run_job(world: World, engine: Engine) -> RunEnded | None:
     async def run():
         try:
             return await world.agent().run_on(user_request("Pay."), engine, run="r")
@@ -90,7 +90,7 @@ def carried(world: World, engine: Engine) -> RunEnded | None:
 
 def test_a_run_that_is_not_disturbed_has_these_steps():
     world, engine = World(), Engine("r", {})
-    ended = carried(world, engine)
+    ended = run_job(world, engine)
     assert sorted(engine.did) == sorted(KEYS)
     assert ended.stop == "finished"
     assert sorted(world.charged) == [1, 2, 3]
@@ -99,12 +99,12 @@ def test_a_run_that_is_not_disturbed_has_these_steps():
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("key", KEYS)
 def test_wherever_a_process_dies_another_one_continues_the_run(key, after):
-    whole = carried(World(), Engine("r", {}))
+    whole = run_job(World(), Engine("r", {}))
     world, memory = World(), {}
-    assert carried(world, Engine("r", memory, key, after=after)) is None
+    assert run_job(world, Engine("r", memory, key, after=after)) is None
     known = set(memory)
     second = Engine("r", memory)
-    ended = carried(world, second)
+    ended = run_job(world, second)
     assert ended.history == whole.history
     assert ended.stop == "finished"
     assert not known & set(second.did), "what had ended was not done again"
@@ -156,5 +156,5 @@ def test_bytes_that_are_no_value_are_refused(kept):
 
 def test_the_text_of_a_result_survives_serialization():
     world, engine = World(), Engine("r", {})
-    carried(world, engine)
+    run_job(world, engine)
     assert text_of(decode_value(engine.memory["tool:a#2"]).result) == "charged 3"

@@ -3,7 +3,7 @@
 import ast
 import re
 
-from architecture.tree import each, modules, name_of, parsed
+from architecture.tree import each, modules, name_of, parse
 
 SOURCES = modules("src/dragoman")
 RUNS = {"eval", "exec", "compile", "__import__"}
@@ -13,15 +13,15 @@ STARTS = {"converter.py", "command.py", "mitmproxy.py", "caller.py"}
 SQL = re.compile(r"\b(?:SELECT|INSERT INTO|UPDATE|DELETE FROM)\b")
 
 
-def called(node: ast.Call) -> str:
+def call(node: ast.Call) -> str:
     return ast.unparse(node.func)
 
 
 @each(SOURCES)
 def test_no_received_data_is_executed_or_unpickled(path):
-    for node in ast.walk(parsed(path)):
+    for node in ast.walk(parse(path)):
         if isinstance(node, ast.Call):
-            assert called(node) not in RUNS, f"{name_of(path)}:{node.lineno}"
+            assert call(node) not in RUNS, f"{name_of(path)}:{node.lineno}"
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         assert not {name.partition(".")[0] for name in names} & MODULES, f"{name_of(path)}"
@@ -29,10 +29,10 @@ def test_no_received_data_is_executed_or_unpickled(path):
 
 @each(SOURCES)
 def test_no_shell_is_started_and_processes_only_where_it_is_known(path):
-    for node in ast.walk(parsed(path)):
+    for node in ast.walk(parse(path)):
         if not isinstance(node, ast.Call):
             continue
-        name = called(node)
+        name = call(node)
         assert name not in {"os.system", "os.popen", "asyncio.create_subprocess_shell", "subprocess.getoutput"}
         assert not any(word.arg == "shell" for word in node.keywords), f"{name_of(path)}:{node.lineno}"
         if name.startswith(("subprocess.", "os.exec", "os.spawn", "os.posix_spawn", "asyncio.create_subprocess")):
@@ -49,7 +49,7 @@ def constants(tree: ast.Module) -> set[str]:
 @each([path for path in SOURCES if "sessions" in path.parts])
 def test_no_value_is_written_into_a_statement(path):
     """The values in the braces of a statement are constant texts: a list of columns, a condition."""
-    tree = parsed(path)
+    tree = parse(path)
     ours = constants(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr) and SQL.search(ast.unparse(node)):

@@ -2,7 +2,7 @@
 
 import ast
 
-from architecture.tree import PACKAGE, modules, parsed
+from architecture.tree import PACKAGE, modules, parse
 from dragoman.dialects import NAMES
 
 HOMES = ("dialects", "upstreams", "simulator")
@@ -50,7 +50,7 @@ def test_dialects_are_named_only_where_there_is_a_reason():
         inside = path.relative_to(PACKAGE)
         if inside.parts[0] in HOMES:
             continue
-        strings = {node.value for node in ast.walk(parsed(path)) if isinstance(node, ast.Constant)}
+        strings = {node.value for node in ast.walk(parse(path)) if isinstance(node, ast.Constant)}
         if names := strings.intersection(NAMES):
             found[inside.as_posix()] = names
     assert found == {file: set(reasons) for file, reasons in ELSEWHERE.items()}

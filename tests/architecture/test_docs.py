@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from architecture.tree import PACKAGE, ROOT, each, modules, name_of, parsed, published
+from architecture.tree import PACKAGE, ROOT, each, list_published, modules, name_of, parse
 
 DOCS = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
@@ -99,13 +99,13 @@ def test_code_marked_as_running_runs(path, monkeypatch):
 
 @each(modules("src/dragoman", "benchmarks"))
 def test_every_module_has_a_docstring(path):
-    assert ast.get_docstring(parsed(path)), name_of(path)
+    assert ast.get_docstring(parse(path)), name_of(path)
 
 
 @functools.cache
 def texts() -> dict[Path, str]:
     """Everything published, as text."""
-    return {path: path.read_text(encoding="utf-8", errors="replace") for path in published()}
+    return {path: path.read_text(encoding="utf-8", errors="replace") for path in list_published()}
 
 
 @pytest.mark.parametrize("word", [*_MACHINE, *_REGISTRIES])

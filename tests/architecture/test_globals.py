@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from architecture.tree import PACKAGE, modules, parsed
+from architecture.tree import PACKAGE, modules, parse
 
 MUTATORS = {"add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "setdefault", "update"}
 ALLOWED = {
@@ -14,7 +14,7 @@ ALLOWED = {
 }
 
 
-def assigned_names(tree: ast.Module) -> set[str]:
+def find_assigned_names(tree: ast.Module) -> set[str]:
     """The names that a module assigns at its top level."""
     assigned = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
     targets = [
@@ -23,7 +23,7 @@ def assigned_names(tree: ast.Module) -> set[str]:
     return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
-def changed_name(node: ast.AST) -> str:
+def find_changed_name(node: ast.AST) -> str:
     """The name of the value that a node changes in place; "" if it changes none."""
     match node:
         case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()):
@@ -36,9 +36,9 @@ def changed_name(node: ast.AST) -> str:
             return ""
 
 
-def changed_globals(tree: ast.Module) -> set[str]:
+def find_changed_globals(tree: ast.Module) -> set[str]:
     """The globals of a module that its functions rebind or change in place; a local of the same name hides one."""
-    known, found = assigned_names(tree), set[str]()
+    known, found = find_assigned_names(tree), set[str]()
     for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -46,12 +46,14 @@ def changed_globals(tree: ast.Module) -> set[str]:
         found |= {name for node in inside if isinstance(node, ast.Global) for name in node.names}
         local = {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
         local |= {node.arg for node in inside if isinstance(node, ast.arg)}
-        found |= {name for node in inside if (name := changed_name(node)) in known - local}
+        found |= {name for node in inside if (name := find_changed_name(node)) in known - local}
     return found
 
 
 def test_only_registries_and_a_table_by_type_change_a_global():
-    found = {path.relative_to(PACKAGE).as_posix(): changed_globals(parsed(path)) for path in modules("src/dragoman")}
+    found = {
+        path.relative_to(PACKAGE).as_posix(): find_changed_globals(parse(path)) for path in modules("src/dragoman")
+    }
     assert {path: names for path, names in found.items() if names} == ALLOWED
 
 
@@ -67,4 +69,4 @@ def test_only_registries_and_a_table_by_type_change_a_global():
     ],
 )
 def test_the_search_finds_changed_globals(source, expected):
-    assert changed_globals(ast.parse(source)) == expected
+    assert find_changed_globals(ast.parse(source)) == expected

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from architecture.tree import PACKAGE, each, modules, name_of, parsed
+from architecture.tree import PACKAGE, each, modules, name_of, parse
 
 LEAVES = {"mcp", "intercept", "simulator", "console"}
 COMPOSERS = {"server", "doctor", "cli"}
@@ -40,13 +40,13 @@ def room_of(parts: tuple[str, ...]) -> str:
     return parts[0] if parts and (PACKAGE / parts[0]).is_dir() else ""
 
 
-def dotted(path: Path) -> tuple[str, ...]:
+def get_dotted_name(path: Path) -> tuple[str, ...]:
     """The dotted path of a module below the package."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     return parts[:-1] if parts[-1] == "__init__" else parts
 
 
-def imported(path: Path, tree: ast.AST) -> Iterator[tuple[str, ...]]:
+def find_imports(path: Path, tree: ast.AST) -> Iterator[tuple[str, ...]]:
     """Dotted paths of everything a module imports, `from a import b` told as both a and a.b when b is a module of ours."""
     package = path.relative_to(PACKAGE).parts[:-1]
     for node in ast.walk(tree):
@@ -63,12 +63,12 @@ def imported(path: Path, tree: ast.AST) -> Iterator[tuple[str, ...]]:
 
 @each(SOURCES)
 def test_a_room_imports_only_the_rooms_it_may_know(path):
-    here = dotted(path)
+    here = get_dotted_name(path)
     room = room_of(here)
     if room in COMPOSERS or not room:
         return
     allowed = MAY_IMPORT.get(room)
-    for target in imported(path, parsed(path)):
+    for target in find_imports(path, parse(path)):
         if target[:1] != ("dragoman",):
             continue
         other = room_of(target[1:])
@@ -82,54 +82,54 @@ def test_a_room_imports_only_the_rooms_it_may_know(path):
 @pytest.mark.parametrize("module", sorted(SHARED))
 def test_a_shared_module_imports_no_room(module):
     path = PACKAGE.joinpath(*module[1:]).with_suffix(".py")
-    assert not [target for target in imported(path, parsed(path)) if target[:1] == ("dragoman",)]
+    assert not [target for target in find_imports(path, parse(path)) if target[:1] == ("dragoman",)]
 
 
 def test_no_two_modules_import_each_other():
     """A pair that needs a lazy import, or one for types alone, is one module or wants a third one below both."""
-    known = {dotted(path): path for path in SOURCES}
+    known = {get_dotted_name(path): path for path in SOURCES}
     graph = {
-        here: {target[1:] for target in imported(path, parsed(path)) if target[:1] == ("dragoman",)} & known.keys()
+        here: {target[1:] for target in find_imports(path, parse(path)) if target[:1] == ("dragoman",)} & known.keys()
         for here, path in known.items()
     }
     pairs = {frozenset({here, other}) for here, others in graph.items() for other in others if here in graph[other]}
     assert not {pair for pair in pairs if len(pair) > 1}
 
 
-@each([p for p in SOURCES if dotted(p)[:1] == ("dialects",)])
+@each([p for p in SOURCES if get_dotted_name(p)[:1] == ("dialects",)])
 def test_a_dialect_never_imports_another(path):
-    here = dotted(path)
+    here = get_dotted_name(path)
     if len(here) < 2 or here[1] not in DIALECTS:
         return
-    for target in imported(path, parsed(path)):
+    for target in find_imports(path, parse(path)):
         if target[:2] == ("dragoman", "dialects"):
             assert target[2:3] in {("record",), ("api",), ("decoder",), here[1:2]}, (
                 f"{name_of(path)} imports {'.'.join(target)}"
             )
 
 
-@each([p for p in SOURCES if room_of(dotted(p)) in PURE])
+@each([p for p in SOURCES if room_of(get_dotted_name(p)) in PURE])
 def test_the_pure_rooms_have_no_effects_and_no_async(path):
-    tree = parsed(path)
+    tree = parse(path)
     for node in ast.walk(tree):
         assert not isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith), (
             f"{name_of(path)}:{node.lineno}"
         )
         is_open = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"open", "print"}
         assert not is_open, f"{name_of(path)}:{node.lineno}"
-    names = {".".join(target[:depth]) for target in imported(path, tree) for depth in (1, 2)}
+    names = {".".join(target[:depth]) for target in find_imports(path, tree) for depth in (1, 2)}
     assert not names & EFFECTS, name_of(path)
 
 
-@each([p for p in SOURCES if room_of(dotted(p)) in PURE])
+@each([p for p in SOURCES if room_of(get_dotted_name(p)) in PURE])
 def test_the_pure_rooms_need_only_msgspec(path):
     """A schema validator may be loaded by the interpreter, but only inside the function that needs it."""
-    tree = parsed(path)
+    tree = parse(path)
     eager = ast.Module([node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)], [])
-    foreign = {target[0] for target in imported(path, eager)} - set(sys.stdlib_module_names) - {"dragoman"}
+    foreign = {target[0] for target in find_imports(path, eager)} - set(sys.stdlib_module_names) - {"dragoman"}
     assert foreign <= PURE_PACKAGES, name_of(path)
-    lazy = {target[0] for target in imported(path, tree)} - set(sys.stdlib_module_names) - {"dragoman"}
-    extra = {"jsonschema_rs"} if room_of(dotted(path)) == "interpreter" else set()
+    lazy = {target[0] for target in find_imports(path, tree)} - set(sys.stdlib_module_names) - {"dragoman"}
+    extra = {"jsonschema_rs"} if room_of(get_dotted_name(path)) == "interpreter" else set()
     assert lazy <= PURE_PACKAGES | extra, name_of(path)
 
 
@@ -172,11 +172,11 @@ def decides_by_dialect(node: ast.AST) -> bool:
 
 @each(SOURCES)
 def test_nothing_outside_a_dialects_folder_decides_by_a_dialects_name(path):
-    here = dotted(path)
+    here = get_dotted_name(path)
     inside = here[:1] == ("dialects",) and len(here) > 1 and here[1] in DIALECTS
     if inside or path.stem.startswith("traits"):  # rows of the traits table are data about a dialect
         return
-    found = [node.lineno for node in ast.walk(parsed(path)) if decides_by_dialect(node)]
+    found = [node.lineno for node in ast.walk(parse(path)) if decides_by_dialect(node)]
     assert not found, f"{name_of(path)} lines {sorted(set(found))}"
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from architecture.tree import ROOT, each, modules, name_of, parsed
+from architecture.tree import ROOT, each, modules, name_of, parse
 
 SOURCES = modules("src/dragoman")
 
@@ -103,7 +103,7 @@ def other_strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, text
 
 
-def found_in(texts: Iterator[tuple[int, str]]) -> list[str]:
+def find_in(texts: Iterator[tuple[int, str]]) -> list[str]:
     return [
         f"{line}: {match.group()!r} in {text[:80]!r}" for line, text in texts if (match := PRIVATE_WORDS.search(text))
     ]
@@ -117,18 +117,18 @@ def test_a_module_is_named_by_a_noun(path):
 
 @each(SOURCES)
 def test_docstrings_use_plain_words(path):
-    assert not found_in(docstrings(parsed(path)))
+    assert not find_in(docstrings(parse(path)))
 
 
 @each([p for p in SOURCES if not name_of(p).startswith((VENDOR_TEXTS, MODEL_WORDS))])
 def test_messages_use_plain_words(path):
-    assert not found_in(other_strings(parsed(path)))
+    assert not find_in(other_strings(parse(path)))
 
 
 @each(sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]))
 def test_documents_use_plain_words(path):
     text = re.sub(r"```.*?```|`[^`]*`", "", path.read_text(), flags=re.DOTALL)
-    assert not found_in(iter([(0, line) for line in text.splitlines()]))
+    assert not find_in(iter([(0, line) for line in text.splitlines()]))
 
 
 def names_in(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -147,7 +147,7 @@ def names_in(tree: ast.AST) -> Iterator[tuple[int, str]]:
 def test_names_use_plain_words(path):
     words = [
         (line, name, re.findall("[a-z]+", re.sub("([A-Z])", r"_\1", name).lower()))
-        for line, name in names_in(parsed(path))
+        for line, name in names_in(parse(path))
     ]
     assert not [f"{line}: {name}" for line, name, parts in words if PRIVATE_NAMES & set(parts)]
 
@@ -156,7 +156,7 @@ def test_no_public_class_name_is_used_twice():
     names: Counter[str] = Counter()
     for path in SOURCES:
         if not name_of(path).startswith("src/dragoman/simulator"):
-            classes = [node.name for node in parsed(path).body if isinstance(node, ast.ClassDef)]
+            classes = [node.name for node in parse(path).body if isinstance(node, ast.ClassDef)]
             names.update(name for name in classes if not name.startswith("_"))
     assert {name for name, count in names.items() if count > 1} == DUPLICATES.keys()
 

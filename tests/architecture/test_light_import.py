@@ -6,18 +6,18 @@ import sys
 HEAVY = {"asyncio", "http", "ssl", "socket", "urllib.request", "jsonschema_rs", "argparse", "unittest"}
 
 
-def loaded_by(statement: str) -> set[str]:
+def list_loaded(statement: str) -> set[str]:
     script = f"import sys; before = set(sys.modules); {statement}; print('\\n'.join(set(sys.modules) - before))"
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)  # noqa: S603
     return set(told.stdout.split())
 
 
 def test_importing_dragoman_loads_only_the_standard_library_and_what_msgspec_loads():
-    loaded = loaded_by("import dragoman")
+    loaded = list_loaded("import dragoman")
     assert "dragoman" in loaded
-    tops = {name.partition(".")[0] for name in loaded - loaded_by("import msgspec")}
+    tops = {name.partition(".")[0] for name in loaded - list_loaded("import msgspec")}
     assert tops - set(sys.stdlib_module_names) <= {"dragoman", "msgspec"}
 
 
 def test_importing_dragoman_loads_nothing_that_talks_to_a_network():
-    assert not loaded_by("import dragoman") & HEAVY
+    assert not list_loaded("import dragoman") & HEAVY

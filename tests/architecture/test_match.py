@@ -7,7 +7,7 @@ import ast
 
 import pytest
 
-from architecture.tree import each, modules, name_of, parsed
+from architecture.tree import each, modules, name_of, parse
 
 
 def has_case_for_the_rest(node: ast.Match) -> bool:
@@ -17,7 +17,7 @@ def has_case_for_the_rest(node: ast.Match) -> bool:
 
 @each(modules("src/dragoman"))
 def test_every_match_ends_in_a_case_for_the_rest(path):
-    matches = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Match)]
+    matches = [node for node in ast.walk(parse(path)) if isinstance(node, ast.Match)]
     found = [node.lineno for node in matches if not has_case_for_the_rest(node)]
     assert not found, f"{name_of(path)} lines {found}"
 

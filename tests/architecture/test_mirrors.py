@@ -8,7 +8,7 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from architecture.tree import PACKAGE, ROOT, modules, name_of, parsed
+from architecture.tree import PACKAGE, ROOT, modules, name_of, parse
 
 TESTS = ROOT / "tests"
 WHOLE_SYSTEM = {
@@ -33,10 +33,10 @@ def source(name: str) -> Path | None:
     return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
 
 
-def imported_modules(path: Path) -> set[str]:
+def find_imported_modules(path: Path) -> set[str]:
     """Every dotted name that a file imports, and the modules they are in."""
     found: set[str] = set()
-    for node in ast.walk(parsed(path)):
+    for node in ast.walk(parse(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -51,7 +51,7 @@ def is_mirror(path: Path) -> bool:
     # A module outside the packages has a folder of its own: tests/config/test_config.py.
     parent = package if (source(package) or path).name == "__init__.py" else package.rpartition(".")[0]
     named = {f"{parent}.{'_'.join(words[:size])}" for size in range(1, len(words) + 1)}
-    return any(source(name) for name in named & imported_modules(path))
+    return any(source(name) for name in named & find_imported_modules(path))
 
 
 def test_most_test_modules_mirror_a_source_module():

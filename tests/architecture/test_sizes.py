@@ -2,7 +2,7 @@
 
 import ast
 
-from architecture.tree import each, modules, name_of, parsed
+from architecture.tree import each, modules, name_of, parse
 
 MAX_FILE = 400
 MAX_FUNCTION = 60
@@ -22,7 +22,7 @@ def test_a_file_is_at_most_400_lines(path):
 def test_a_function_is_at_most_60_lines(path):
     long = {
         f"{node.name}:{node.lineno}": size
-        for node in ast.walk(parsed(path))
+        for node in ast.walk(parse(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         if (size := (node.end_lineno or node.lineno) - node.lineno + 1) > MAX_FUNCTION
     }

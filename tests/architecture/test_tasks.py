@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from architecture.tree import PACKAGE, each, modules, name_of, parsed
+from architecture.tree import PACKAGE, each, modules, name_of, parse
 
 SOURCES = [path for path in modules("src/dragoman") if path != PACKAGE / "tasks.py"]
 CREATE = {"create_task", "ensure_future", "TaskGroup"}
@@ -29,7 +29,7 @@ def drops_task(node: ast.AST) -> bool:
 
 @each(SOURCES)
 def test_only_the_module_of_tasks_creates_them_and_none_is_dropped(path):
-    found = [node.lineno for node in ast.walk(parsed(path)) if creates_task(node) or drops_task(node)]
+    found = [node.lineno for node in ast.walk(parse(path)) if creates_task(node) or drops_task(node)]
     assert not found, f"{name_of(path)} lines {found}"
 
 

@@ -20,7 +20,7 @@ def modules(*folders: str) -> list[Path]:
 
 
 @functools.cache
-def parsed(path: Path) -> ast.Module:
+def parse(path: Path) -> ast.Module:
     """The syntax tree of one file."""
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
@@ -30,7 +30,7 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def published() -> list[Path]:
+def list_published() -> list[Path]:
     """Files that git tracks or would track."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],  # noqa: S607

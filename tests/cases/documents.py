@@ -226,7 +226,7 @@ def message_item(index: int, text: str) -> Json:
 # What a client sees
 
 
-def seen_calls(frames: Iterable[Any]) -> list[Json]:
+def list_seen_calls(frames: Iterable[Any]) -> list[Json]:
     """Accumulate the tool calls of Chat chunks as clients do: by index, id and name from the first piece."""
     calls: dict[int, Json] = {}
     for frame in frames:
@@ -256,7 +256,7 @@ def of_type(frames: Iterable[Any], *kinds: str) -> list[Json]:
     return [frame for frame in frames if isinstance(frame, dict) and frame.get("type") in kinds]
 
 
-def seen_blocks(frames: Iterable[Any]) -> list[Json]:
+def list_seen_blocks(frames: Iterable[Any]) -> list[Json]:
     """Accumulate the content blocks of a Messages stream as clients do."""
     blocks: dict[int, Json] = {}
     for frame in of_type(frames, "content_block_start", "content_block_delta"):

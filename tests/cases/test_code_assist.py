@@ -8,11 +8,11 @@ from cases.through import answer, flow, translate_to
 COUNTS = {"promptTokenCount": 11, "candidatesTokenCount": 5, "totalTokenCount": 16}
 
 
-def _wrapped(body):
+def _wrap(body):
     return {"response": body, "traceId": "t"}
 
 
-def _counted(client, body):
+def _count(client, body):
     match client:
         case "chat":
             usage = body["usage"]
@@ -27,10 +27,10 @@ def _counted(client, body):
 
 @pytest.mark.parametrize("client", ["chat", "messages", "responses"])
 def test_t157_a_wrapped_reply_is_unwrapped_and_its_usage_counted(client):
-    told = answer("gemini", client, _wrapped(gemini_reply({"text": "hello"}, usageMetadata=COUNTS))).body
+    told = answer("gemini", client, _wrap(gemini_reply({"text": "hello"}, usageMetadata=COUNTS))).body
     assert "response" not in told
     assert "hello" in str(told)
-    assert _counted(client, told) == (11, 5)
+    assert _count(client, told) == (11, 5)
 
 
 @pytest.mark.parametrize("client", ["chat", "messages", "responses", "gemini"])
@@ -40,7 +40,7 @@ def test_t157_a_wrapped_stream_is_unwrapped_and_its_usage_counted(client):
         body = chat_request(stream=True, stream_options={"include_usage": True})
         asked = translate_to("chat", "gemini", body, model="gemini-3-flash", form="code_assist")
     chunks = [gemini_chunk({"text": "hel"}), gemini_chunk({"text": "lo"}, finish="STOP", usageMetadata=COUNTS)]
-    told = flow("gemini", client, map(_wrapped, chunks), asked).body
+    told = flow("gemini", client, map(_wrap, chunks), asked).body
     match client:
         case "chat":
             counted = [frame for frame in told if isinstance(frame, dict) and frame.get("usage")]
@@ -51,7 +51,7 @@ def test_t157_a_wrapped_stream_is_unwrapped_and_its_usage_counted(client):
         case _:
             counted = [frame for frame in told if "usageMetadata" in frame]
             assert all("response" not in frame for frame in told)
-    assert _counted(client, counted[-1]) == (11, 5)
+    assert _count(client, counted[-1]) == (11, 5)
 
 
 def test_t159_a_request_is_in_the_envelope_with_the_bare_model():

@@ -11,10 +11,10 @@ from cases.documents import (
     finish_reasons,
     gemini_chunk,
     gemini_reply,
+    list_seen_blocks,
+    list_seen_calls,
     messages_stream,
     responses_stream,
-    seen_blocks,
-    seen_calls,
     tool_use,
 )
 from cases.through import DONE, answer, flow
@@ -27,7 +27,7 @@ def test_t087_a_call_followed_by_stop_in_a_later_chunk_finishes_as_tool_calls():
     *earlier, last = finish_reasons(told.body)
     assert last == "tool_calls"
     assert set(earlier) == {None}
-    assert len(seen_calls(told.body)) == 1
+    assert len(list_seen_calls(told.body)) == 1
 
 
 def test_t087_a_whole_reply_with_a_call_and_stop_finishes_as_tool_calls():
@@ -46,7 +46,7 @@ def _reads(*pages):
 
 def test_t090_calls_in_separate_chunks_have_their_own_index_and_id():
     told = flow("gemini", "chat", [*map(gemini_chunk, _reads(1, 2, 3)), gemini_chunk(finish="STOP")])
-    calls = seen_calls(told.body)
+    calls = list_seen_calls(told.body)
     assert [(call["index"], call["arguments"].replace(" ", "")) for call in calls] == [
         (0, '{"p":1}'),
         (1, '{"p":2}'),
@@ -69,7 +69,7 @@ def test_t091_tool_indexes_count_tools_not_blocks():
             stop_reason="tool_use",
         ),
     )
-    assert seen_calls(told.body) == [
+    assert list_seen_calls(told.body) == [
         {"index": 0, "id": "x", "name": "f", "arguments": '{"a":1}'},
         {"index": 1, "id": "y", "name": "g", "arguments": '{"b":2}'},
     ]
@@ -86,7 +86,7 @@ ODD_INDEXES = [
 def test_t093_odd_indexes_neither_merge_nor_lose_calls():
     frames = chat_stream(*({"tool_calls": [piece]} for piece in ODD_INDEXES), finish_reason="tool_calls")
     told = flow("chat", "messages", frames).body
-    assert [(one["id"], one["name"], one["input"] or "{}") for one in seen_blocks(told)] == [
+    assert [(one["id"], one["name"], one["input"] or "{}") for one in list_seen_blocks(told)] == [
         ("a", "f", "{}"),
         ("b", "g", '{"x":1}'),
     ]
@@ -98,13 +98,13 @@ def test_t093_a_reused_index_with_a_new_id_is_a_new_call():
         {"index": 0, "id": "b", "function": {"name": "f", "arguments": '{"p":2}'}},
     ]
     frames = chat_stream(*({"tool_calls": [piece]} for piece in pieces), finish_reason="tool_calls")
-    assert [one["input"] for one in seen_blocks(flow("chat", "messages", frames).body)] == ['{"p":1}', '{"p":2}']
+    assert [one["input"] for one in list_seen_blocks(flow("chat", "messages", frames).body)] == ['{"p":1}', '{"p":2}']
 
 
 @pytest.mark.parametrize("pages", [("a", "b"), ("a", "a")])
 def test_t094_parallel_calls_of_one_tool_stay_apart(pages):
     told = flow("gemini", "chat", [gemini_chunk(*_reads(*pages), finish="STOP")])
-    calls = seen_calls(told.body)
+    calls = list_seen_calls(told.body)
     assert [call["name"] for call in calls] == ["read", "read"]
     assert len({call["id"] for call in calls}) == 2
     whole = answer("gemini", "chat", gemini_reply(*_reads(*pages))).body["choices"][0]["message"]["tool_calls"]
@@ -124,12 +124,12 @@ def test_t108_the_finish_reason_comes_after_the_last_call():
     reasons = finish_reasons(told.body)
     assert reasons[-1] == "tool_calls"
     assert set(reasons[:-1]) == {None}
-    assert [call["id"] for call in seen_calls(told.body)] == ["a", "b"]
+    assert [call["id"] for call in list_seen_calls(told.body)] == ["a", "b"]
 
 
 def test_t109_parallel_calls_of_responses_have_their_own_indexes_and_finish_as_tool_calls():
     told = flow("responses", "chat", two_calls())
-    assert [(call["index"], call["name"], call["arguments"]) for call in seen_calls(told.body)] == [
+    assert [(call["index"], call["name"], call["arguments"]) for call in list_seen_calls(told.body)] == [
         (0, "f", "{}"),
         (1, "g", "{}"),
     ]
@@ -138,7 +138,7 @@ def test_t109_parallel_calls_of_responses_have_their_own_indexes_and_finish_as_t
 
 def test_t114_text_with_done_and_no_finish_reason_is_a_stop():
     told = flow("chat", "messages", [chat_chunk({"content": "hello"}), DONE])
-    assert [one["text"] for one in seen_blocks(told.body)] == ["hello"]
+    assert [one["text"] for one in list_seen_blocks(told.body)] == ["hello"]
     ends = [frame["delta"]["stop_reason"] for frame in told.body if frame["type"] == "message_delta"]
     assert ends == ["end_turn"]
     assert told.body[-1]["type"] == "message_stop"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cases.documents import HELLO, chat_request, gemini_request
-from cases.through import encoded, loss_pointers, translate_to
+from cases.through import encode, loss_pointers, translate_to
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
 
@@ -25,7 +25,7 @@ def test_t063_cached_content_and_what_lives_in_the_cache_are_never_sent_together
 
 
 def test_t063_a_gemini_clients_cached_content_is_passed_on_as_it_is():
-    body = encoded(gemini_request(USER, cachedContent="projects/p/cachedContents/1"))
+    body = encode(gemini_request(USER, cachedContent="projects/p/cachedContents/1"))
     assert translate_request(Call(body, "m"), "gemini", "gemini").call.body == body
     wrapped = translate_to("gemini", "gemini", json.loads(body), model=GEMINI, form="code_assist").body
     assert wrapped["request"] == json.loads(body)
@@ -111,7 +111,7 @@ def test_t066_any_key_of_a_function_response_and_both_spellings_of_a_schema_are_
 
 
 def test_t066_gemini_to_gemini_is_the_same_bytes():
-    body = encoded(
+    body = encode(
         gemini_request(
             USER,
             {"role": "model", "parts": [{"functionCall": {"name": "red", "args": {"p": "x"}}}]},

@@ -14,10 +14,10 @@ from cases.documents import (
     function_call,
     function_output,
     gemini_request,
+    list_seen_calls,
     messages_request,
     messages_stream,
     responses_request,
-    seen_calls,
     tool_result,
     tool_use,
 )
@@ -230,7 +230,7 @@ def test_t057_malformed_arguments_stay_verbatim_in_a_text_dialect():
 def test_t058_a_streamed_call_without_arguments_is_an_empty_object_at_a_chat_client(pieces):
     deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
     frames = messages_stream(block(0, tool_use("t", "noargs"), *deltas), stop_reason="tool_use")
-    (call,) = seen_calls(flow("messages", "chat", frames).body)
+    (call,) = list_seen_calls(flow("messages", "chat", frames).body)
     assert call == {"index": 0, "id": "t", "name": "noargs", "arguments": "{}"}
 
 

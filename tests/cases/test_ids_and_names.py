@@ -17,10 +17,10 @@ from cases.documents import (
     chat_tool,
     gemini_chunk,
     gemini_reply,
+    list_seen_blocks,
+    list_seen_calls,
     messages_request,
     messages_stream,
-    seen_blocks,
-    seen_calls,
     tool_result,
     tool_use,
 )
@@ -30,12 +30,12 @@ CLAUDE = "claude-opus-4-8"
 EMPTY = {"type": "object", "properties": {}}
 
 
-def _called(call_id):
+def _call(call_id):
     return chat_request(HELLO, chat_calls(chat_call(call_id, "Bash")), chat_result(call_id, "ok"))
 
 
 def _ids_at_claude(call_id):
-    messages = translate_to("chat", "messages", _called(call_id), model=CLAUDE).body["messages"]
+    messages = translate_to("chat", "messages", _call(call_id), model=CLAUDE).body["messages"]
     return messages[1]["content"][0]["id"], messages[2]["content"][0]["tool_use_id"]
 
 
@@ -63,7 +63,7 @@ def test_t124_the_client_keeps_its_own_id():
     ("model", "sent"), [("gemini-3-flash", True), ("gemini-2.5-flash", False), ("gemini-2.0-flash", False)]
 )
 def test_t126_ids_are_sent_only_to_gemini_3_and_later(model, sent):
-    contents = translate_to("chat", "gemini", _called("call_1"), model=model).body["contents"]
+    contents = translate_to("chat", "gemini", _call("call_1"), model=model).body["contents"]
     call, result = contents[1]["parts"][0]["functionCall"], contents[2]["parts"][0]["functionResponse"]
     assert ("id" in call, "id" in result) == (sent, sent)
     assert (call["name"], result["name"]) == ("Bash", "Bash")
@@ -96,7 +96,7 @@ def test_t129_a_legal_foreign_id_reaches_a_messages_client_and_comes_back_unchan
 
 
 def test_t129_an_id_made_for_a_messages_client_begins_as_anthropics_do():
-    (call,) = seen_blocks(
+    (call,) = list_seen_blocks(
         flow("gemini", "messages", [gemini_chunk({"functionCall": {"name": "f"}}, finish="STOP")]).body
     )
     assert re.fullmatch(r"toolu_[a-zA-Z0-9]+", call["id"])
@@ -142,7 +142,7 @@ def test_t130_the_clients_name_comes_back_in_whole_replies_and_streams():
     assert [one["name"] for one in answer("chat", "messages", reply, asked).body["content"]] == [LONG]
     piece = {"index": 0, "id": "c", "function": {"name": sent, "arguments": "{}"}}
     told = flow("chat", "messages", chat_stream({"tool_calls": [piece]}, finish_reason="tool_calls"), asked)
-    assert [one["name"] for one in seen_blocks(told.body)] == [LONG]
+    assert [one["name"] for one in list_seen_blocks(told.body)] == [LONG]
 
 
 def test_t130_the_clients_name_comes_back_from_claude_and_gemini():
@@ -151,7 +151,7 @@ def test_t130_the_clients_name_comes_back_from_claude_and_gemini():
     sent = claude.body["tools"][0]["name"]
     assert len(sent) <= 64
     frames = messages_stream(block(0, tool_use("t", sent)), stop_reason="tool_use")
-    assert [call["name"] for call in seen_calls(flow("messages", "chat", frames, claude).body)] == [LONG]
+    assert [call["name"] for call in list_seen_calls(flow("messages", "chat", frames, claude).body)] == [LONG]
 
     gemini = translate_to("chat", "gemini", body, model="gemini-2.5-flash")
     sent = gemini.body["tools"][0]["functionDeclarations"][0]["name"]

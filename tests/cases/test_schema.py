@@ -20,7 +20,7 @@ from cases.documents import (
     tool_result,
     tool_use,
 )
-from cases.through import answer, encoded, loss_pointers, translate_to
+from cases.through import answer, encode, loss_pointers, translate_to
 from dragoman.dialects.record import Call
 from dragoman.interpreter.schema.arguments import restore_arguments
 from dragoman.interpreter.schema.openapi import to_openapi
@@ -30,7 +30,7 @@ GEMINI = "gemini-3-flash"
 CLAUDE = "claude-opus-4-8"
 
 
-def declared(schema, model=GEMINI):
+def declare(schema, model=GEMINI):
     """The declaration Gemini gets for a tool with `schema`, and the losses inside the schema."""
     asked = translate_to("chat", "gemini", chat_request(tools=[chat_tool("f", schema)]), model=model)
     (declaration,) = asked.body["tools"][0]["functionDeclarations"]
@@ -39,7 +39,7 @@ def declared(schema, model=GEMINI):
 
 def subset(schema, **options):
     """`schema` in Google's OpenAPI subset, and its outcome."""
-    converted = to_openapi(encoded(schema), **options)
+    converted = to_openapi(encode(schema), **options)
     return json.loads(converted.schema), converted
 
 
@@ -67,7 +67,7 @@ def test_t018_a_structured_result_with_references_from_a_gemini_client_stays_dat
 
 @pytest.mark.parametrize("schema", [None, {}, {"type": "object"}, {"type": "object", "properties": {}}])
 def test_t019_a_tool_without_parameters_stays_callable_on_gemini(schema):
-    declaration, _ = declared(schema)
+    declaration, _ = declare(schema)
     assert declaration == {"name": "f"}
     told = answer("gemini", "chat", gemini_reply({"functionCall": {"name": "f"}}))
     (call,) = told.body["choices"][0]["message"]["tool_calls"]
@@ -85,7 +85,7 @@ ENUMS = {
 
 
 def test_t021_enums_are_untouched_in_json_schema():
-    declaration, asked = declared(ENUMS)
+    declaration, asked = declare(ENUMS)
     assert declaration["parametersJsonSchema"] == ENUMS
     assert asked.losses == ()
 
@@ -120,12 +120,12 @@ def test_t022_several_types_are_any_of_with_the_description_moved_inside_on_vert
 
 def test_t022_a_type_array_is_untouched_in_json_schema():
     schema = {"type": "object", "properties": {"n": {"type": ["integer", "null"]}}}
-    assert declared(schema)[0]["parametersJsonSchema"] == schema
+    assert declare(schema)[0]["parametersJsonSchema"] == schema
 
 
 def test_t024_the_empty_schema_stays_any_value():
     schema = {"type": "object", "properties": {"value": {}}}
-    declaration, asked = declared(schema)
+    declaration, asked = declare(schema)
     assert declaration["parametersJsonSchema"] == schema
     assert asked.losses == ()
 
@@ -149,7 +149,7 @@ def test_t025_an_array_without_items_gets_permissive_items_inside_a_union_too():
 
 
 def test_t025_an_array_without_items_is_untouched_in_json_schema():
-    assert declared(ARRAY_OR_OBJECT)[0]["parametersJsonSchema"] == ARRAY_OR_OBJECT
+    assert declare(ARRAY_OR_OBJECT)[0]["parametersJsonSchema"] == ARRAY_OR_OBJECT
 
 
 COMMENTED = {
@@ -173,7 +173,7 @@ def test_t027_unknown_keywords_go_and_properties_of_their_name_stay():
 
 
 def test_t027_a_property_named_like_a_keyword_survives_in_json_schema():
-    assert declared(COMMENTED)[0]["parametersJsonSchema"]["properties"] == COMMENTED["properties"]
+    assert declare(COMMENTED)[0]["parametersJsonSchema"]["properties"] == COMMENTED["properties"]
 
 
 @pytest.mark.parametrize(("target", "model"), [("responses", "gpt-5.6"), ("chat", "gpt-4.1"), ("messages", CLAUDE)])
@@ -196,7 +196,7 @@ BOUNDED = {
 
 
 def test_t030_bounds_reach_gemini_whole_in_json_schema():
-    declaration, asked = declared(BOUNDED)
+    declaration, asked = declare(BOUNDED)
     assert declaration["parametersJsonSchema"] == BOUNDED
     assert asked.losses == ()
 
@@ -241,7 +241,7 @@ RECURSIVE = {
 
 
 def test_t033_a_recursive_schema_is_sent_as_json_schema_unchanged():
-    declaration, asked = declared(RECURSIVE)
+    declaration, asked = declare(RECURSIVE)
     assert declaration["parametersJsonSchema"] == RECURSIVE
     assert asked.losses == ()
 
@@ -287,12 +287,12 @@ def test_t039_conversion_does_not_touch_what_a_second_attempt_starts_from():
     }
     body = chat_request(tools=[chat_tool("f", schema)])
     before = copy.deepcopy(body)
-    call = Call(encoded(body), "m")
+    call = Call(encode(body), "m")
     translate_request(call, "chat", "gemini", model=GEMINI)
     second = translate_request(call, "chat", "responses", model="gpt-5.6")
-    assert call.body == encoded(before)
+    assert call.body == encode(before)
     assert json.loads(second.call.body)["tools"][0]["parameters"] == schema
-    assert translate_request(call, "chat", "chat").call.body == encoded(before)
+    assert translate_request(call, "chat", "chat").call.body == encode(before)
 
 
 MIXED = {
@@ -308,7 +308,7 @@ MIXED = {
 
 
 def test_t040_nothing_is_narrowed_in_json_schema():
-    declaration, asked = declared(MIXED)
+    declaration, asked = declare(MIXED)
     assert declaration["parametersJsonSchema"] == MIXED
     assert asked.losses == ()
 

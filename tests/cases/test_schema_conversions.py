@@ -15,7 +15,7 @@ def bytes_of(value):
     return json.dumps(value).encode()
 
 
-def converted(case, *, vertex=False):
+def convert(case, *, vertex=False):
     outcome = to_openapi(bytes_of(cases()[case]["input"]), vertex=vertex)
     return json.loads(outcome.schema or b"null"), outcome
 
@@ -28,7 +28,7 @@ def test_a_tool_without_parameters_is_sent_without_a_schema_t019():
 
 
 def test_enums_that_are_not_strings_keep_their_values_and_come_back_typed_t021():
-    schema, outcome = converted("T021")
+    schema, outcome = convert("T021")
     assert schema["properties"]["mode"] == {"type": "STRING", "enum": ["0", "1", "2"]}
     assert schema["properties"]["flag"]["type"] == "BOOLEAN"
     assert schema["properties"]["kind"] == {"type": "STRING", "enum": ["a", "b"]}
@@ -39,14 +39,14 @@ def test_enums_that_are_not_strings_keep_their_values_and_come_back_typed_t021()
 
 
 def test_type_arrays_become_nullable_or_any_of_t022():
-    schema, _ = converted("T022")
+    schema, _ = convert("T022")
     assert schema["properties"]["n"] == {"type": "INTEGER", "nullable": True}
     several = to_openapi(b'{"properties":{"n":{"type":["integer","string"],"description":"d"}}}', vertex=True)
     assert set(json.loads(several.schema or b"")["properties"]["n"]) == {"anyOf"}
 
 
 def test_any_value_is_never_narrowed_to_object_t024():
-    schema, outcome = converted("T024")
+    schema, outcome = convert("T024")
     assert schema["properties"]["value"]["type"] != "OBJECT"
     assert outcome.undo is not None
     for meant in ("5", "[1]", "null", '{"a":1}', '"text"'):
@@ -56,12 +56,12 @@ def test_any_value_is_never_narrowed_to_object_t024():
 
 
 def test_arrays_get_items_inside_any_of_too_t025():
-    schema, _ = converted("T025")
+    schema, _ = convert("T025")
     assert schema["properties"]["a"]["anyOf"] == [{"type": "ARRAY", "items": {"type": "STRING"}}, {"type": "OBJECT"}]
 
 
 def test_unknown_keywords_go_and_a_property_of_the_same_name_stays_t027():
-    schema, outcome = converted("T027")
+    schema, outcome = convert("T027")
     assert schema["properties"] == {"$comment": {"type": "STRING"}, "mode": {"type": "STRING", "enum": ["a"]}}
     assert "$comment" not in schema
     assert "/properties/mode/enumDescriptions" in [note.where for note in outcome.notes]
@@ -75,14 +75,14 @@ def test_a_property_named_type_is_a_schema_t028():
 
 
 def test_bounds_without_a_counterpart_are_moved_not_sent_t030():
-    schema, outcome = converted("T030")
+    schema, outcome = convert("T030")
     assert schema["properties"]["n"] == {"type": "INTEGER", "minimum": 1}
     assert schema["properties"]["a"]["description"] == "(items must be unique)"
     assert "/properties/a/uniqueItems" in [note.where for note in outcome.notes]
 
 
 def test_required_names_are_unique_and_declared_t031():
-    schema, _ = converted("T031")
+    schema, _ = convert("T031")
     assert schema["required"] == ["a"]
     fitted = adapt_root(bytes_of(cases()["T031"]["input"]))
     assert json.loads(fitted.schema or b"")["required"] == ["a"]
@@ -90,7 +90,7 @@ def test_required_names_are_unique_and_declared_t031():
 
 
 def test_a_recursive_reference_is_unrolled_to_a_fixed_depth_t033():
-    schema, outcome = converted("T033")
+    schema, outcome = convert("T033")
     first = schema["properties"]["n"]["properties"]["next"]
     assert first["properties"]["next"] == {"type": "OBJECT", "description": "recursive N: members as above"}
     assert [note.what for note in outcome.notes] == ["recursion of N is cut"]
@@ -131,7 +131,7 @@ def test_conversion_leaves_the_callers_bytes_for_the_next_target_t039():
 
 
 def test_nothing_is_narrowed_or_widened_without_a_note_t040():
-    schema, outcome = converted("T040")
+    schema, outcome = convert("T040")
     assert schema["properties"]["k"] == {"type": "STRING", "enum": ["x"]}
     assert schema["properties"]["e"] == {"type": "STRING", "enum": ["1", "2", "3"]}
     assert schema["properties"]["o"] == {"anyOf": [{"type": "STRING"}, {"type": "INTEGER"}]}

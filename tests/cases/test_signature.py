@@ -16,12 +16,12 @@ from cases.documents import (
     chat_stream,
     gemini_chunk,
     gemini_reply,
+    list_seen_blocks,
+    list_seen_calls,
     messages_reply,
     messages_request,
     of_type,
     responses_stream,
-    seen_blocks,
-    seen_calls,
     tool_result,
     tool_use,
 )
@@ -40,7 +40,7 @@ def calls_of(body):
 
 def test_t001_a_streamed_signature_reaches_a_chat_client_and_comes_back_on_the_call():
     told = flow("gemini", "chat", [gemini_chunk(SIGNED_CALL), gemini_chunk({"text": ""}, finish="STOP")])
-    (call,) = seen_calls(told.body)
+    (call,) = list_seen_calls(told.body)
     assert call["extra_content"] == {"google": {"thought_signature": "U0lH"}}
 
     echoed = {**chat_call(call["id"], call["name"], call["arguments"]), "extra_content": call["extra_content"]}
@@ -59,7 +59,7 @@ def test_t001_a_client_that_echoes_only_the_id_does_not_fail_the_turn():
 
 def test_t003_a_gemini_signature_is_never_in_the_id_a_messages_client_sees():
     told = flow("gemini", "messages", [gemini_chunk(SIGNED_CALL, finish="STOP")])
-    thinking, call = seen_blocks(told.body)
+    thinking, call = list_seen_blocks(told.body)
     assert call["id"] == "f1"
     assert thinking["type"] == "thinking"
 
@@ -73,7 +73,7 @@ def test_t003_a_gemini_signature_is_never_in_the_id_a_messages_client_sees():
 def test_t003_an_id_with_an_embedded_signature_is_clean_at_a_messages_client(call_id):
     piece = {"index": 0, "id": call_id, "function": {"name": "Read", "arguments": "{}"}}
     told = flow("chat", "messages", chat_stream({"tool_calls": [piece]}, finish_reason="tool_calls"))
-    (call,) = seen_blocks(told.body)
+    (call,) = list_seen_blocks(told.body)
     assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", call["id"])
 
 
@@ -164,7 +164,7 @@ def test_t009_extra_content_of_a_call_passes_both_ways_and_in_deltas():
     assert answer("chat", "chat", reply).body == reply
 
     frames = [chat_chunk({"tool_calls": [{"index": 0, **signed}]}), chat_chunk({}, "tool_calls"), DONE]
-    (call,) = seen_calls(flow("chat", "chat", frames).body)
+    (call,) = list_seen_calls(flow("chat", "chat", frames).body)
     assert call["extra_content"] == signed["extra_content"]
 
 
@@ -253,7 +253,7 @@ def test_t013_several_summaries_of_one_reasoning_item_are_one_thinking_block_wit
         output=[whole],
     )
     told = flow("responses", "messages", frames)
-    (thinking,) = seen_blocks(told.body)
+    (thinking,) = list_seen_blocks(told.body)
     signatures = [frame for frame in of_type(told.body, "content_block_delta") if "signature" in frame["delta"]]
     assert len(signatures) == 1
     assert thinking["thinking"].replace("\n", "") == "onetwo"

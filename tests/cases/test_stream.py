@@ -15,29 +15,29 @@ from cases.documents import (
     chat_stream,
     gemini_chunk,
     gemini_reply,
+    list_seen_blocks,
+    list_seen_calls,
     message_item,
     message_item_events,
     messages_reply,
     of_type,
     responses_request,
     responses_stream,
-    seen_blocks,
-    seen_calls,
     tool_use,
 )
-from cases.through import DONE, answer, encoded, flow, flow_bytes, streamed, translate_to
+from cases.through import DONE, answer, encode, flow, flow_bytes, stream, translate_to
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.stream import StreamTranslator
 
 CALL = {"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"x":1}'}}
 
 
-def calling(*pieces):
+def call_tool(*pieces):
     return chat_stream(*chat_call_deltas(*pieces), finish_reason="tool_calls")
 
 
 def test_t096_arguments_in_the_first_chunk_of_a_call_arrive():
-    told = flow("chat", "messages", calling(CALL)).body
+    told = flow("chat", "messages", call_tool(CALL)).body
     start, delta = of_type(told, "content_block_start", "content_block_delta")
     assert start["content_block"] == tool_use("a", "f")
     assert delta["delta"] == {"type": "input_json_delta", "partial_json": '{"x":1}'}
@@ -47,13 +47,13 @@ def test_t097_text_with_an_empty_list_of_calls_is_text():
     told = flow(
         "chat", "messages", chat_stream({"content": "He", "tool_calls": []}, {"content": "y", "tool_calls": []})
     )
-    assert seen_blocks(told.body) == [{"type": "text", "text": "Hey"}]
+    assert list_seen_blocks(told.body) == [{"type": "text", "text": "Hey"}]
     assert {frame["delta"]["type"] for frame in of_type(told.body, "content_block_delta")} == {"text_delta"}
 
 
 def test_t099_the_first_text_is_not_swallowed():
     told = flow("chat", "messages", chat_stream({"role": "assistant", "content": "Hi"}, {"content": " there"}))
-    assert seen_blocks(told.body) == [{"type": "text", "text": "Hi there"}]
+    assert list_seen_blocks(told.body) == [{"type": "text", "text": "Hi there"}]
 
 
 def test_t100_there_is_one_message_start_and_deltas_match_their_blocks():
@@ -63,7 +63,7 @@ def test_t100_there_is_one_message_start_and_deltas_match_their_blocks():
     starts = {frame["index"]: kinds[frame["content_block"]["type"]] for frame in of_type(told, "content_block_start")}
     deltas = [(frame["index"], frame["delta"]["type"]) for frame in of_type(told, "content_block_delta")]
     assert [kind for kind in deltas if kind[1] != "signature_delta"] == list(starts.items())
-    assert [one["type"] for one in seen_blocks(told)] == ["thinking", "text"]
+    assert [one["type"] for one in list_seen_blocks(told)] == ["thinking", "text"]
 
 
 def test_t102_a_repeated_id_continues_the_same_block():
@@ -72,9 +72,9 @@ def test_t102_a_repeated_id_continues_the_same_block():
         {"index": 0, "id": "a", "function": {"arguments": "{"}},
         {"index": 0, "id": "a", "function": {"arguments": "}"}},
     ]
-    told = flow("chat", "messages", calling(*pieces)).body
+    told = flow("chat", "messages", call_tool(*pieces)).body
     assert len(of_type(told, "content_block_start")) == 1
-    assert [(one["id"], one["name"], one["input"]) for one in seen_blocks(told)] == [("a", "f", "{}")]
+    assert [(one["id"], one["name"], one["input"]) for one in list_seen_blocks(told)] == [("a", "f", "{}")]
 
 
 def test_t103_a_call_starts_when_its_name_is_known_and_empty_names_later_mean_nothing():
@@ -84,13 +84,13 @@ def test_t103_a_call_starts_when_its_name_is_known_and_empty_names_later_mean_no
         {"index": 0, "function": {"name": None, "arguments": ""}},
         {"index": 0, "function": {"name": "", "arguments": ""}},
     ]
-    told = flow("chat", "messages", calling(*pieces)).body
-    assert [(one["id"], one["name"], one["input"]) for one in seen_blocks(told)] == [("c0", "read", '{"p":1}')]
+    told = flow("chat", "messages", call_tool(*pieces)).body
+    assert [(one["id"], one["name"], one["input"]) for one in list_seen_blocks(told)] == [("c0", "read", '{"p":1}')]
 
 
 @pytest.mark.parametrize("client", ["messages", "responses", "gemini", "chat"])
 def test_t103_a_call_without_any_name_fails_visibly(client):
-    told = flow("chat", client, calling({"index": 0, "id": "c0", "function": {"arguments": '{"p":1}'}}))
+    told = flow("chat", client, call_tool({"index": 0, "id": "c0", "function": {"arguments": '{"p":1}'}}))
     assert b'"error"' in told.raw or b"response.failed" in told.raw
     assert b'"tool_use"' not in told.raw
 
@@ -98,7 +98,7 @@ def test_t103_a_call_without_any_name_fails_visibly(client):
 def test_t105_what_is_absent_in_a_continuation_stays_absent():
     first = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}
     rest = [{"index": 0, "function": {"arguments": piece}} for piece in ("{", "}")]
-    told = flow("chat", "chat", calling(first, *rest)).body
+    told = flow("chat", "chat", call_tool(first, *rest)).body
     pieces = [piece for frame in told for piece in chat_delta(frame).get("tool_calls") or ()]
     assert pieces[0] == first
     assert [piece for piece in pieces[1:] if piece["function"]["arguments"]] == rest
@@ -108,14 +108,14 @@ def test_t105_what_is_absent_in_a_continuation_stays_absent():
 @pytest.mark.parametrize("client", ["messages", "chat", "responses", "gemini"])
 def test_t106_a_call_without_a_type_is_a_function_call(client):
     piece = {"index": 0, "id": "a", "function": {"name": "t", "arguments": ""}}
-    told = flow("chat", client, calling(piece, {"index": 0, "function": {"arguments": "{}"}}))
+    told = flow("chat", client, call_tool(piece, {"index": 0, "function": {"arguments": "{}"}}))
     assert b'"error"' not in told.raw.replace(b'"error":null', b"").replace(b'"error": null', b"")
     assert b'"t"' in told.raw
     match client:
         case "chat":
             assert chat_delta(told.body[0])["tool_calls"] == [piece], "the same dialect means the same bytes"
         case "messages":
-            assert [one["type"] for one in seen_blocks(told.body)] == ["tool_use"]
+            assert [one["type"] for one in list_seen_blocks(told.body)] == ["tool_use"]
         case "responses":
             (done,) = of_type(told.body, "response.output_item.done")
             assert (done["item"]["type"], done["item"]["name"]) == ("function_call", "t")
@@ -132,7 +132,7 @@ def test_t111_text_and_a_call_of_one_response_both_arrive():
     )
     told = flow("responses", "chat", frames).body
     assert "".join(chat_delta(frame).get("content") or "" for frame in told) == "Let me look."
-    assert seen_calls(told) == [{"index": 0, "id": "a", "name": "f", "arguments": "{}"}]
+    assert list_seen_calls(told) == [{"index": 0, "id": "a", "name": "f", "arguments": "{}"}]
 
 
 def test_t112_an_unknown_model_is_streamed_for_real():
@@ -141,10 +141,10 @@ def test_t112_an_unknown_model_is_streamed_for_real():
     assert asked.body["stream"] is True
 
     translator = StreamTranslator("chat", "responses", asked.context)
-    early = translator.feed(streamed("chat", chat_call_deltas_frames(CALL)))
+    early = translator.feed(stream("chat", chat_call_deltas_frames(CALL)))
     assert b"response.output_item.added" in early
     assert b"response.function_call_arguments.delta" in early
-    late = translator.feed(streamed("chat", [chat_chunk({}, "tool_calls"), DONE])) + translator.close()
+    late = translator.feed(stream("chat", [chat_chunk({}, "tool_calls"), DONE])) + translator.close()
     assert b"response.function_call_arguments.done" in late
     assert b"response.completed" in late
 
@@ -157,7 +157,7 @@ def chat_call_deltas_frames(*pieces):
 def test_t115_nothing_comes_after_done(client):
     frames = chat_stream({"content": "hi"})
     translator = StreamTranslator("chat", client, Context())
-    told = translator.feed(streamed("chat", frames))
+    told = translator.feed(stream("chat", frames))
     assert b"hi" in told
     assert translator.feed(b'data: {"choices":[],"cost":"0"}\n\n') == b""
     assert translator.close() == b""
@@ -167,7 +167,7 @@ def test_t115_nothing_comes_after_done(client):
 
 @pytest.mark.parametrize("size", [0, 1, 7])
 def test_t118_two_values_in_one_buffer_are_two_chunks(size):
-    raw = encoded(gemini_chunk({"text": "a"})) + encoded(gemini_chunk({"text": "b"}, finish="STOP"))
+    raw = encode(gemini_chunk({"text": "a"})) + encode(gemini_chunk({"text": "b"}, finish="STOP"))
     told = flow_bytes("gemini", "chat", raw, size=size).body
     assert "".join(chat_delta(frame).get("content") or "" for frame in told) == "ab"
     assert told[-1] == DONE
@@ -175,7 +175,7 @@ def test_t118_two_values_in_one_buffer_are_two_chunks(size):
 
 def test_t118_many_small_pieces_of_a_long_value_are_read_once():
     text = "x" * 200_000
-    raw = b"[" + encoded(gemini_chunk({"text": text}, finish="STOP")) + b"]"
+    raw = b"[" + encode(gemini_chunk({"text": text}, finish="STOP")) + b"]"
     told = flow_bytes("gemini", "chat", raw, size=64).body
     assert "".join(chat_delta(frame).get("content") or "" for frame in told) == text
 
@@ -186,13 +186,13 @@ def test_t120_partial_arguments_end_where_will_continue_is_absent():
         gemini_chunk({"functionCall": {"partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}]}}),
         gemini_chunk(finish="STOP"),
     ]
-    (call,) = seen_calls(flow("gemini", "chat", chunks).body)
+    (call,) = list_seen_calls(flow("gemini", "chat", chunks).body)
     assert (call["name"], json.loads(call["arguments"])) == ("f", {"a": "x"})
 
 
 def test_t121_a_call_without_args_has_empty_arguments_and_keeps_its_signature():
     part = {"functionCall": {"name": "noargs"}, "thoughtSignature": "Uw=="}
-    (call,) = seen_calls(flow("gemini", "chat", [gemini_chunk(part, finish="STOP")]).body)
+    (call,) = list_seen_calls(flow("gemini", "chat", [gemini_chunk(part, finish="STOP")]).body)
     assert (call["name"], call["arguments"]) == ("noargs", "{}")
     assert call["extra_content"] == {"google": {"thought_signature": "Uw=="}}
     whole = answer("gemini", "chat", gemini_reply(part)).body["choices"][0]["message"]["tool_calls"][0]

@@ -80,7 +80,7 @@ def test_t076_no_parallel_flag_is_sent_with_the_choice_none():
     assert translate_to("chat", "messages", body, model=CLAUDE).body["tool_choice"] == {"type": "none"}
 
 
-def _allowed(*names, mode="required"):
+def _list_allowed(*names, mode="required"):
     tools = [{"type": "function", "function": {"name": name}} for name in names]
     choice = {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": tools}}
     return chat_request(tools=COLOURS, tool_choice=choice)
@@ -88,19 +88,19 @@ def _allowed(*names, mode="required"):
 
 @pytest.mark.parametrize("names", [("red",), ("red", "blue")])
 def test_t078_an_allowed_subset_reaches_gemini_as_a_list_of_names(names):
-    asked = translate_to("chat", "gemini", _allowed(*names), model=GEMINI)
+    asked = translate_to("chat", "gemini", _list_allowed(*names), model=GEMINI)
     assert asked.body["toolConfig"]["functionCallingConfig"] == {"mode": "ANY", "allowedFunctionNames": list(names)}
     assert len(asked.body["tools"][0]["functionDeclarations"]) == 3
 
 
 def test_t078_one_allowed_and_required_tool_is_forced_on_claude():
-    asked = translate_to("chat", "messages", _allowed("red"), model=CLAUDE)
+    asked = translate_to("chat", "messages", _list_allowed("red"), model=CLAUDE)
     assert asked.body["tool_choice"] == {"type": "tool", "name": "red"}
     assert len(asked.body["tools"]) == 3
 
 
 def test_t078_several_allowed_tools_are_sent_alone_to_claude_and_reported():
-    asked = translate_to("chat", "messages", _allowed("red", "blue"), model=CLAUDE)
+    asked = translate_to("chat", "messages", _list_allowed("red", "blue"), model=CLAUDE)
     assert [tool["name"] for tool in asked.body["tools"]] == ["red", "blue"]
     assert asked.body["tool_choice"] == {"type": "any"}
     assert any(where.startswith("/tools/1") for where in loss_pointers(asked, "dropped"))

@@ -44,20 +44,20 @@ def translate_to(
     source: str, target: str, body: dict[str, Any], *, model: str, strict: bool = False, form: str = ""
 ) -> Asked:
     """Translate a request of `source` for `model` behind `target`."""
-    call = Call(encoded(body), body.get("model", "m"))
+    call = Call(encode(body), body.get("model", "m"))
     translation = translate_request(call, source, target, model=model, strict=strict, form=form)
     return Asked(json.loads(translation.call.body), translation)
 
 
 def answer(source: str, target: str, body: dict[str, Any], asked: Asked | None = None) -> Answered:
     """Translate a whole reply of `source` for a client of `target`."""
-    rendered = translate_response(encoded(body), source, target, asked.context if asked is not None else Context())
+    rendered = translate_response(encode(body), source, target, asked.context if asked is not None else Context())
     return Answered(json.loads(rendered.body), rendered.losses, rendered.body)
 
 
 def flow(source: str, target: str, frames: Iterable[Any], asked: Asked | None = None) -> Answered:
     """Translate a stream of `source`, given as its frames, for a client of `target`."""
-    return flow_bytes(source, target, streamed(source, frames), asked)
+    return flow_bytes(source, target, stream(source, frames), asked)
 
 
 def flow_bytes(source: str, target: str, raw: bytes, asked: Asked | None = None, *, size: int = 0) -> Answered:
@@ -69,11 +69,11 @@ def flow_bytes(source: str, target: str, raw: bytes, asked: Asked | None = None,
     return Answered(frames_of(told), translator.losses, told)
 
 
-def encoded(value: Any) -> bytes:
+def encode(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode()
 
 
-def streamed(dialect: str, frames: Iterable[Any]) -> bytes:
+def stream(dialect: str, frames: Iterable[Any]) -> bytes:
     """Write frames as the server-sent events of `dialect`."""
     named = dialect in {"messages", "responses"}
     return b"".join(_event(frame, named=named) for frame in frames)
@@ -83,7 +83,7 @@ def _event(frame: Any, *, named: bool) -> bytes:
     if frame == DONE:
         return b"data: [DONE]\n\n"
     head = f"event: {frame['type']}\n".encode() if named else b""
-    return head + b"data: " + encoded(frame) + b"\n\n"
+    return head + b"data: " + encode(frame) + b"\n\n"
 
 
 def frames_of(raw: bytes) -> list[Any]:

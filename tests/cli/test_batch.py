@@ -21,7 +21,7 @@ REPLY = {
 SSE = "data: " + json.dumps(REPLY) + "\n\n"
 
 
-def worked(line, **options):
+def work(line, **options):
     """The result of a line, as the reader of the output sees it."""
     raw = line if isinstance(line, bytes) else json.dumps(line).encode()
     results = io.BytesIO()
@@ -38,7 +38,7 @@ def problem(told):
 
 
 def test_a_request_line_returns_body_model_stream_and_losses():
-    assert worked(ASK) == {
+    assert work(ASK) == {
         "id": "a",
         "ok": True,
         "result": CLAUDE,
@@ -49,7 +49,7 @@ def test_a_request_line_returns_body_model_stream_and_losses():
 
 
 def test_a_request_without_a_model_keeps_its_own():
-    told = worked({name: value for name, value in ASK.items() if name != "model"})
+    told = work({name: value for name, value in ASK.items() if name != "model"})
     assert (told["model"], told["result"]["model"]) == ("m", "m")
 
 
@@ -62,24 +62,24 @@ def test_streaming_is_set_in_the_line_if_the_body_has_no_field_for_it():
         "stream": True,
         "body": {"contents": []},
     }
-    told = worked(line)
+    told = work(line)
     assert (told["stream"], told["result"]["stream"]) == (True, True)
 
 
 @pytest.mark.parametrize(("line", "options"), [(ASK | {"strict": True}, {}), (ASK, {"strict": True})])
 def test_strict_refuses_losses_by_line_or_for_all(line, options):
-    assert problem(worked(line, **options)) == ("a", "unsupported", "/seed")
+    assert problem(work(line, **options)) == ("a", "unsupported", "/seed")
 
 
 def test_a_line_can_reject_informational_losses():
     line = {"id": "a", "op": "request", "from": "chat", "to": "gemini", "model": "gemini-3-flash"}
     body = {"messages": [{"role": "user", "content": "hi"}], "user": "u"}
-    assert worked(line | {"body": body, "strict": True})["ok"]
-    assert problem(worked(line | {"body": body, "strict": "all"})) == ("a", "unsupported", "/user")
+    assert work(line | {"body": body, "strict": True})["ok"]
+    assert problem(work(line | {"body": body, "strict": "all"})) == ("a", "unsupported", "/user")
 
 
 def test_a_response_line_returns_body_and_losses():
-    told = worked({"id": 1, "op": "response", "from": "gemini", "to": "chat", "body": REPLY | {"x": 1}})
+    told = work({"id": 1, "op": "response", "from": "gemini", "to": "chat", "body": REPLY | {"x": 1}})
     assert told["result"]["choices"][0]["message"]["content"] == "hi"
     loss = {
         "where": "/x",
@@ -107,14 +107,14 @@ ANSWER = {"from": "gemini", "to": "chat", "model": "gemini-2.5-pro"}
     ids=["clients", "upstreams", "none"],
 )
 def test_a_reply_answers_the_clients_request_and_not_the_upstreams(request_, name):
-    told = worked({**ANSWER, "op": "response", "body": CALLING, **request_})
+    told = work({**ANSWER, "op": "response", "body": CALLING, **request_})
     assert told["result"]["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == name
-    told = worked({**ANSWER, "op": "stream", "sse": "data: " + json.dumps(CALLING) + "\n\n", **request_})
+    told = work({**ANSWER, "op": "stream", "sse": "data: " + json.dumps(CALLING) + "\n\n", **request_})
     assert f'"name":"{name}"' in told["sse"]
 
 
 def test_a_stream_line_returns_text_and_losses():
-    told = worked({"id": None, "op": "stream", "from": "gemini", "to": "chat", "sse": SSE})
+    told = work({"id": None, "op": "stream", "from": "gemini", "to": "chat", "sse": SSE})
     assert told["sse"].endswith("data: [DONE]\n\n")
     assert '"content":"hi"' in told["sse"]
     assert told == {"id": None, "ok": True, "result": None, "sse": told["sse"], "losses": []}
@@ -123,18 +123,18 @@ def test_a_stream_line_returns_text_and_losses():
 def test_the_losses_of_a_stream_are_returned():
     image = [{"inlineData": {"mimeType": "image/png", "data": "AA=="}}]
     reply = {**REPLY, "candidates": [{"content": {"role": "model", "parts": image}, "finishReason": "STOP"}]}
-    told = worked({"op": "stream", "from": "gemini", "to": "chat", "sse": "data: " + json.dumps(reply) + "\n\n"})
+    told = work({"op": "stream", "from": "gemini", "to": "chat", "sse": "data: " + json.dumps(reply) + "\n\n"})
     assert [(loss["kind"], loss["leaves"]) for loss in told["losses"]] == [("dropped", 2)]
 
 
 def test_a_stream_for_the_neutral_view_is_its_reply():
-    told = worked({"op": "stream", "from": "gemini", "to": "core", "sse": SSE})
+    told = work({"op": "stream", "from": "gemini", "to": "core", "sse": SSE})
     assert told == {"id": None, "ok": True, "result": told["result"], "losses": []}
     assert told["result"]["parts"] == [{"type": "text", "text": "hi"}]
 
 
 def test_a_request_for_the_neutral_view_has_no_separate_model():
-    told = worked({"op": "request", "from": "chat", "to": "core", "body": HELLO})
+    told = work({"op": "request", "from": "chat", "to": "core", "body": HELLO})
     assert told.keys() == {"id", "ok", "result", "losses"}
     assert told["result"]["sampling"] == {"max_tokens": 50, "seed": 7}
 
@@ -143,7 +143,7 @@ def test_a_request_for_the_neutral_view_has_no_separate_model():
     ("status", "told_status", "kind"), [({"status": 429}, 429, "rate_limit_error"), ({}, 502, "api_error")]
 )
 def test_an_error_page_that_is_not_json_is_described_by_its_status(status, told_status, kind):
-    told = worked({"op": "error", "from": "chat", "to": "messages", "body": "<html>oops</html>", **status})
+    told = work({"op": "error", "from": "chat", "to": "messages", "body": "<html>oops</html>", **status})
     assert (told["status"], told["result"]["error"]["type"]) == (told_status, kind)
     assert told.keys() == {"id", "ok", "result", "status", "headers", "losses"}
     page = translate_error(status.get("status", 500), {}, b"<html>oops</html>", "chat", "messages")
@@ -151,7 +151,7 @@ def test_an_error_page_that_is_not_json_is_described_by_its_status(status, told_
 
 
 def test_a_result_that_is_not_json_is_returned_as_text():
-    told = worked({"op": "response", "from": "chat", "to": "chat", "body": "<html>"})
+    told = work({"op": "response", "from": "chat", "to": "chat", "body": "<html>"})
     assert told["result"] == "<html>"
 
 
@@ -172,11 +172,11 @@ def test_a_result_that_is_not_json_is_returned_as_text():
     ],
 )
 def test_an_invalid_line_returns_a_problem(line, identifier, kind, where):
-    assert problem(worked(line)) == (identifier, kind, where)
+    assert problem(work(line)) == (identifier, kind, where)
 
 
 def test_an_unknown_value_is_reported_with_the_known_ones():
-    told = worked(ASK | {"op": "dream"})
+    told = work(ASK | {"op": "dream"})
     assert told["problem"]["message"] == "unknown op 'dream'; use one of request, response, stream, error"
 
 
@@ -222,8 +222,8 @@ def test_a_streams_model_decides_how_its_request_was_adapted():
     parts = [{"functionCall": {"name": "n" * 55 + "_1e3fb6d5", "args": {}}}]
     reply = {**REPLY, "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]}
     line = {**ANSWER, "op": "stream", "sse": "data: " + json.dumps(reply) + "\n\n", "request": HELLO | {"tools": tools}}
-    assert f'"name":"{long}"' in worked(line)["sse"]
-    assert f'"name":"{long}"' not in worked(line | {"model": "gemini-3-pro"})["sse"]
+    assert f'"name":"{long}"' in work(line)["sse"]
+    assert f'"name":"{long}"' not in work(line | {"model": "gemini-3-pro"})["sse"]
 
 
 DEEP = b"[" * 5000 + b"]" * 5000
@@ -243,12 +243,12 @@ DEEP = b"[" * 5000 + b"]" * 5000
     ],
 )
 def test_an_unparsable_line_is_answered_with_its_id_if_that_is_near_the_beginning(line, found):
-    assert problem(worked(line)) == (found, "invalid_request", "")
+    assert problem(work(line)) == (found, "invalid_request", "")
 
 
 def test_strict_mode_errors_name_the_reply():
     line = {"op": "response", "from": "gemini", "to": "chat", "body": REPLY | {"modelStatus": "s"}, "strict": True}
-    assert worked(line)["problem"]["message"].startswith(
+    assert work(line)["problem"]["message"].startswith(
         "strict mode: the reply cannot be translated without loss: dropped "
     )
 

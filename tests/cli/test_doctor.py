@@ -24,7 +24,7 @@ KINDS = {
 OPENAI = ("resp", "gpt")
 
 
-def written(tmp_path, base_url, names, models=""):
+def write(tmp_path, base_url, names, models=""):
     tables = []
     for name in names:
         base = f"{base_url}/v1" if name in OPENAI else base_url
@@ -41,7 +41,7 @@ def checked(capsys, *arguments):
 
 def test_every_kind_of_upstream_is_tried_with_a_tool(tmp_path, capsys):
     with in_thread() as simulator:
-        code, checks = checked(capsys, "--config", written(tmp_path, simulator.base_url, KINDS))
+        code, checks = checked(capsys, "--config", write(tmp_path, simulator.base_url, KINDS))
     assert not [check for check in checks if not check["ok"]]
     assert code == 0
     tried = {check["upstream"]: check for check in checks if check["check"] == "tool round trip"}
@@ -56,7 +56,7 @@ def test_the_configured_models_are_tried_each_once_and_only_the_named_one_if_one
         '[models]\na = "gem/gemini-2.5-flash"\nb = ["gem/gemini-2.5-flash", "gem/gemini-3-flash"]\n"c-*" = "gem/*"\n'
     )
     with in_thread() as simulator:
-        file = written(tmp_path, simulator.base_url, ["gem", "claude"], models)
+        file = write(tmp_path, simulator.base_url, ["gem", "claude"], models)
         _, checks = checked(capsys, "--config", file)
         tried = [check["model"] for check in checks if check["upstream"] == "gem" and check["model"]]
         assert tried == ["gemini-2.5-flash", "gemini-3-flash"]
@@ -68,7 +68,7 @@ def test_the_configured_models_are_tried_each_once_and_only_the_named_one_if_one
 @pytest.mark.parametrize("name", ["gem", "claude", "resp"])
 def test_a_rejected_key_is_reported_with_advice_and_without_the_key(tmp_path, capsys, name):
     with in_thread(key="another") as simulator:
-        file = written(tmp_path, simulator.base_url, [name])
+        file = write(tmp_path, simulator.base_url, [name])
         code, checks = checked(capsys, "--config", file)
     assert code == 1
     assert not checks[-1]["ok"]
@@ -88,7 +88,7 @@ def test_a_rejected_key_is_reported_with_advice_and_without_the_key(tmp_path, ca
 )
 def test_each_trouble_has_its_remedy(tmp_path, capsys, model, words):
     with in_thread() as simulator:
-        file = written(tmp_path, simulator.base_url, ["gem"])
+        file = write(tmp_path, simulator.base_url, ["gem"])
         code, checks = checked(capsys, "--config", file, "--model", model, "--timeout", "0.5")
     assert code == 1
     assert words in checks[-1]["remedy"]
@@ -100,7 +100,7 @@ def test_a_model_that_does_not_call_the_tool_is_reported(tmp_path, capsys):
     from dragoman.simulator.script import read_script
 
     with in_thread(script=read_script(script)) as simulator:
-        code, checks = checked(capsys, "--config", written(tmp_path, simulator.base_url, ["gem"]))
+        code, checks = checked(capsys, "--config", write(tmp_path, simulator.base_url, ["gem"]))
     assert code == 1
     assert "without calling the tool" in checks[-1]["detail"]
 

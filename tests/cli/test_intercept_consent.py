@@ -38,7 +38,7 @@ def alone(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def found(folder: Path) -> dict[str, str]:
+def find(folder: Path) -> dict[str, str]:
     return {"PATH": str(folder / "bin"), "XDG_DATA_HOME": str(folder / "data"), "TMPDIR": str(folder)}
 
 
@@ -51,7 +51,7 @@ class Done(Struct):
 @pytest.fixture
 def run(alone, monkeypatch, capsys):
     """The command in this process, without a terminal."""
-    for name, value in found(alone).items():
+    for name, value in find(alone).items():
         monkeypatch.setenv(name, value)
     for name in ("GEMINI_API_KEY", "DRAGOMAN_CONFIG", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
@@ -78,7 +78,7 @@ def test_without_a_terminal_nothing_is_installed_and_advice_is_printed(alone, ru
 @pytest.mark.slow
 @pytest.mark.parametrize("typed", ["n\n", "\n"])
 def test_at_a_terminal_a_question_comes_first_and_anything_but_yes_is_no(alone, typed):
-    with terminal(alone, "intercept", "--name", "google", "--", "true", **found(alone)) as seen:
+    with terminal(alone, "intercept", "--name", "google", "--", "true", **find(alone)) as seen:
         seen.expect("Install it (mitmproxy>=")
         seen.expect("[y/N] ")
         seen.type(typed)

@@ -11,7 +11,7 @@ from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context
 from dragoman.interpreter.undo import Undo
 
 
-def encoded(value):
+def encode(value):
     return json.dumps(value).encode()
 
 
@@ -32,7 +32,7 @@ ERROR = {"error": {"message": "slow", "type": "rate_limit_error", "code": "x"}}
 
 
 def job(operation, source, target, body, **more):
-    return perform(TranslationJob(operation=operation, source=source, target=target, body=encoded(body), **more))
+    return perform(TranslationJob(operation=operation, source=source, target=target, body=encode(body), **more))
 
 
 def test_targets_are_dialects_and_code_assist_is_one_in_its_envelope():
@@ -118,7 +118,7 @@ def test_the_neutral_view_of_every_operation(operation, source, body, more, show
     assert done == JobResult(body=done.body)
 
 
-SSE = b"data: " + encoded(REPLY) + b"\n\n"
+SSE = b"data: " + encode(REPLY) + b"\n\n"
 
 
 def test_the_neutral_view_of_a_stream_is_its_complete_reply():
@@ -145,7 +145,7 @@ def test_a_stream_for_code_assist_is_wrapped():
 
 
 TOOLS = [{"type": "function", "function": {"name": "f 1", "parameters": {"type": "object", "properties": {}}}}]
-ASKED = encoded(HELLO | {"tools": TOOLS})
+ASKED = encode(HELLO | {"tools": TOOLS})
 
 
 def test_a_reply_answers_the_clients_request():
@@ -160,7 +160,7 @@ def test_a_reply_in_the_clients_dialect_answers_it_too():
 
 
 def test_a_request_in_the_upstreams_dialect_does_not_determine_the_client():
-    assert context_of("gemini", "chat", "g", encoded(CONTENTS)) is NO_CONTEXT
+    assert context_of("gemini", "chat", "g", encode(CONTENTS)) is NO_CONTEXT
     assert context_of("gemini", "code-assist", "g", ASKED) == Context(form="code_assist")
 
 
@@ -170,7 +170,7 @@ def test_without_a_request_a_reply_answers_nothing_in_particular():
 
 
 def test_a_code_assist_clients_request_is_answered_in_its_envelope():
-    context = context_of("chat", "code-assist", "gpt-4.1", encoded({"model": "g", "request": CONTENTS}))
+    context = context_of("chat", "code-assist", "gpt-4.1", encode({"model": "g", "request": CONTENTS}))
     assert (context.form, len(context.request.messages)) == ("code_assist", 1)
 
 
@@ -180,4 +180,4 @@ def test_the_request_gives_a_response_and_a_stream_their_names():
     done = job("response", "gemini", "chat", reply, model="gemini-2.5-pro", request=ASKED)
     assert json.loads(done.body)["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "f 1"
     stream = open_stream("gemini", "chat", "gemini-2.5-pro", ASKED)
-    assert b'"name":"f 1"' in stream.feed(b"data: " + encoded(reply) + b"\n\n") + stream.close()
+    assert b'"name":"f 1"' in stream.feed(b"data: " + encode(reply) + b"\n\n") + stream.close()

@@ -24,7 +24,7 @@ from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.value import Extras
 
 
-def shown(value):
+def show(value):
     return json.loads(encode(view(value)))
 
 
@@ -64,7 +64,7 @@ def shown(value):
     ],
 )
 def test_every_value_is_shown_with_its_kind_and_content(value, plain):
-    assert shown(value) == plain
+    assert show(value) == plain
 
 
 def test_a_request_is_shown_without_unset_fields():
@@ -74,7 +74,7 @@ def test_a_request_is_shown_without_unset_fields():
         sampling=Sampling(temperature=0),
         extras=Extras("chat", {"/x": b"[1]"}),
     )
-    assert shown(request) == {
+    assert show(request) == {
         "model": "m",
         "messages": [{"role": "user", "parts": [{"type": "text", "text": "hi"}]}],
         "sampling": {"temperature": 0},
@@ -84,7 +84,7 @@ def test_a_request_is_shown_without_unset_fields():
 
 def test_a_reply_is_shown():
     reply = Response(id="r", model="m", parts=(), finish=Finish("stop", "end"), usage=Usage(input=1))
-    assert shown(reply) == {
+    assert show(reply) == {
         "id": "r",
         "model": "m",
         "parts": [],

@@ -23,7 +23,7 @@ KEY = {"authorization": "Bearer k"}
 
 
 @contextlib.contextmanager
-def simulating(*options: str, **environment: str) -> Generator[tuple[str, Any]]:
+def simulate(*options: str, **environment: str) -> Generator[tuple[str, Any]]:
     """Run the command; yields where it listens, and the process."""
     command = [sys.executable, "-c", PROGRAM, "simulate", "--port", "0", *options]
     with subprocess.Popen(  # noqa: S603
@@ -37,7 +37,7 @@ def simulating(*options: str, **environment: str) -> Generator[tuple[str, Any]]:
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
 def test_it_serves_until_a_stop_signal(name):
-    with simulating("--seed", "4") as (url, process):
+    with simulate("--seed", "4") as (url, process):
         assert httpx2.get(url + "/health").json()["simulator"] is True
         process.send_signal(name)
         assert process.wait(10) == 0
@@ -45,7 +45,7 @@ def test_it_serves_until_a_stop_signal(name):
 
 
 def test_clients_that_leave_in_the_middle_leave_nothing_behind():
-    with simulating("--delay", "0.01", "--chunk", "1") as (url, process):
+    with simulate("--delay", "0.01", "--chunk", "1") as (url, process):
         for _ in range(5):
             stream = httpx2.stream("POST", url + "/v1/chat/completions", json=HELLO | {"stream": True}, headers=KEY)
             with stream as reply:
@@ -63,14 +63,14 @@ def test_answers_come_from_a_script_in_toml_or_python(tmp_path):
         "from dragoman.simulator import Answer\ndef script(received):\n return Answer(text='from python')\n"
     )
     for path, words in ((toml, "from toml"), (python, "from python")):
-        with simulating("--script", str(path)) as (url, _):
+        with simulate("--script", str(path)) as (url, _):
             reply = httpx2.post(url + "/v1/chat/completions", json=HELLO, headers=KEY).json()
             assert reply["choices"][0]["message"]["content"] == words
 
 
 def test_it_answers_within_half_a_second_of_work(tmp_path):
     def work() -> float:
-        with simulating(PYTHONPYCACHEPREFIX=str(tmp_path), PYTHONDONTWRITEBYTECODE="") as (url, process):
+        with simulate(PYTHONPYCACHEPREFIX=str(tmp_path), PYTHONDONTWRITEBYTECODE="") as (url, process):
             assert httpx2.post(url + "/v1/chat/completions", json=HELLO, headers=KEY).status_code == 200
             fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -30,14 +30,14 @@ base_url = "http://127.0.0.1:11434/v1"
 """.replace("HASH", HASH)
 
 
-def written(tmp_path: Path, text: str) -> Path:
+def write(tmp_path: Path, text: str) -> Path:
     file = tmp_path / "dragoman.toml"
     file.write_text(text)
     return file
 
 
 def test_a_file_configures_the_address_keys_and_models(tmp_path):
-    config = load(written(tmp_path, FULL), {"OURS": "secret", "GEMINI_API_KEY": "g"})
+    config = load(write(tmp_path, FULL), {"OURS": "secret", "GEMINI_API_KEY": "g"})
     assert config.server.listen == "127.0.0.1:9000"
     assert config.server.strict
     assert [(key.key, key.name, key.models, key.concurrency) for key in config.keys] == [
@@ -50,7 +50,7 @@ def test_a_file_configures_the_address_keys_and_models(tmp_path):
 
 
 def test_the_variable_names_the_file(tmp_path):
-    file = written(tmp_path, '[upstreams.a]\nkind = "anthropic"\napi_key = "k"\n')
+    file = write(tmp_path, '[upstreams.a]\nkind = "anthropic"\napi_key = "k"\n')
     assert load(environment={"DRAGOMAN_CONFIG": str(file)}).upstreams["a"].kind == "anthropic"
 
 
@@ -70,7 +70,7 @@ def test_without_any_key_the_simulator_answers(tmp_path, monkeypatch):
 
 
 def test_a_file_without_upstreams_is_like_no_file_in_that(tmp_path):
-    config = load(written(tmp_path, "[server]\nstrict = true\n"), {"GEMINI_API_KEY": "g"})
+    config = load(write(tmp_path, "[server]\nstrict = true\n"), {"GEMINI_API_KEY": "g"})
     assert list(config.upstreams) == ["gemini"]
 
 
@@ -117,7 +117,7 @@ def test_a_file_without_upstreams_is_like_no_file_in_that(tmp_path):
     ],
 )
 def test_an_error_names_the_file_the_key_and_what_would_be_right(tmp_path, text, key, words):
-    file = written(tmp_path, text)
+    file = write(tmp_path, text)
     with pytest.raises(ConfigError) as told:
         load(file, {})
     assert str(told.value).startswith(f"{file}: {key}")
@@ -132,7 +132,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 def test_the_documented_file_is_one(tmp_path):
     document = (Path(__file__).parents[2] / "docs" / "reference" / "config.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```toml\n(.*?)^```", document, re.MULTILINE | re.DOTALL)
-    config = load(written(tmp_path, block), {"DRAGOMAN_KEY": "k", "CI_KEY": "c", "GEMINI_API_KEY": "g"})
+    config = load(write(tmp_path, block), {"DRAGOMAN_KEY": "k", "CI_KEY": "c", "GEMINI_API_KEY": "g"})
     assert [key.name for key in config.keys] == ["key-8254c329a928", "ci"]
     assert set(config.upstreams) == {"gemini", "local"}
     assert config.models["fast"] == ("gemini/gemini-3-flash", "local/qwen3")
@@ -152,7 +152,7 @@ def test_the_documented_file_is_one(tmp_path):
 )
 def test_the_file_and_the_environment_can_disable_native_function_calling(tmp_path, monkeypatch, file, said, native):
     environment = {"GEMINI_USE_NATIVE_FUNCTION_CALLING": said}
-    config = load(written(tmp_path, f"[server]\n{file}\n"), environment)
+    config = load(write(tmp_path, f"[server]\n{file}\n"), environment)
     assert config.server.use_native_function_calling is native
     if not file:
         (tmp_path / "elsewhere").mkdir()
@@ -172,7 +172,7 @@ def test_models_without_tools_are_named_all_or_by_pattern(tmp_path):
         '[upstreams.a]\nkind = "simulator"\ntext_calls = "legacy"\n'
         '[upstreams.b]\nkind = "simulator"\ntext_calls = { "gemma*" = "json" }\n[upstreams.c]\nkind = "simulator"\n'
     )
-    config = load(written(tmp_path, text), {})
+    config = load(write(tmp_path, text), {})
     assert find_text_calls(config) == {"a": {"*": "legacy"}, "b": {"gemma*": "json"}}
-    forced = load(written(tmp_path, text), {"GEMINI_USE_NATIVE_FUNCTION_CALLING": "no"})
+    forced = load(write(tmp_path, text), {"GEMINI_USE_NATIVE_FUNCTION_CALLING": "no"})
     assert find_text_calls(forced) == {"a": {"*": "legacy"}, "b": {"gemma*": "json", "*": "json"}, "c": {"*": "json"}}

@@ -14,7 +14,7 @@ from dragoman.tools.web import Settings
 from dragoman.web_settings import WebTable
 
 
-def configured(tmp_path: Path, text: str):
+def configure(tmp_path: Path, text: str):
     file = tmp_path / "dragoman.toml"
     file.write_text(f"[web]\n{text}\n")
     return load(file, {})
@@ -27,7 +27,7 @@ def test_the_table_and_the_tool_have_the_same_settings():
 
 def test_what_is_configured_is_what_the_tool_does(tmp_path):
     (tmp_path / "a.txt").write_text("in the file")
-    config = configured(tmp_path, f'files = ["{tmp_path}"]\nseconds = 7\ndeny = ["evil.example"]')
+    config = configure(tmp_path, f'files = ["{tmp_path}"]\nseconds = 7\ndeny = ["evil.example"]')
 
     async def told(url: str) -> str:
         call = ToolCall(id="1", name="web_fetch", arguments=json.dumps({"url": url}))
@@ -56,7 +56,7 @@ def test_what_is_configured_is_what_the_tool_does(tmp_path):
 )
 def test_invalid_settings_are_reported(tmp_path, text, words):
     with pytest.raises(ConfigError) as told:
-        configured(tmp_path, text)
+        configure(tmp_path, text)
     assert words in str(told.value)
     assert ": web" in str(told.value)
 
@@ -66,7 +66,7 @@ def test_invalid_settings_are_reported(tmp_path, text, words):
 )
 def test_what_is_right_is_taken(tmp_path, text):
     async def opened() -> tuple[str, ...]:
-        async with open_tool_services(configured(tmp_path, text)) as toolbox:
+        async with open_tool_services(configure(tmp_path, text)) as toolbox:
             return toolbox.executor.registry.names
 
     assert "web_fetch" in asyncio.run(opened())

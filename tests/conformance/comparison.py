@@ -29,7 +29,7 @@ def same_reading(theirs: Reading, mine: Reading, *, exact: bool) -> Iterator[str
     yield from _differ("usage", _usage(theirs.usage), _usage(mine.usage))
 
 
-def expected(source: Reading, target: str, *, streamed: bool) -> Reading:
+def build_expected(source: Reading, target: str, *, streamed: bool) -> Reading:
     """Return what a client of `target` should read for a reply of `source`; `problem` means that it must fail."""
     kept = [call for call in source.calls if _sayable(call, source.finish, target, streamed=streamed)]
     finish = source.finish
@@ -45,7 +45,7 @@ def expected(source: Reading, target: str, *, streamed: bool) -> Reading:
     text, refusal = source.text, source.refusal
     if target not in _REFUSAL_FIELD:
         text, refusal = text + refusal, ""
-    calls = tuple(_expected_call(target, call) for call in kept)
+    calls = tuple(_build_expected_call(target, call) for call in kept)
     usage = _consistent(source.usage, target)
     return replace(source, text=text, refusal=refusal, calls=calls, finish=finish, problem=problem, usage=usage)
 
@@ -74,11 +74,11 @@ def same_meaning(wanted: Reading, got: Reading, *, exact: bool) -> Iterator[str]
     yield from _differ("refusal", wanted.refusal, got.refusal)
     yield from _differ("reasoning", "".join(wanted.reasoning.split()), "".join(got.reasoning.split()))
     yield from _calls(wanted.calls, got.calls, ids=False, exact=exact)
-    yield from _differ("finish", _declined(wanted.finish), _declined(got.finish))
+    yield from _differ("finish", _decline(wanted.finish), _decline(got.finish))
     yield from _differ("usage", _usage(wanted.usage), _usage(got.usage))
 
 
-def _expected_call(target: str, call: Call) -> Call:
+def _build_expected_call(target: str, call: Call) -> Call:
     """A free-form call is a function with one text where the dialect has no free-form tools."""
     if call.form == "text" and target in _OBJECTS:
         return Call(call.name, json.dumps({"input": call.arguments}), call.id)
@@ -127,7 +127,7 @@ def _is_object(arguments: str) -> bool:
         return False
 
 
-def _declined(finish: str) -> str:
+def _decline(finish: str) -> str:
     """Messages has one word for a filter and a refusal; Gemini and a silent Chat reply have only the filter's."""
     return "declined" if finish in _DECLINED else finish
 

@@ -15,9 +15,9 @@ def read(dialect: str, body: bytes, *, streamed: bool) -> Reading:
     speaker = dialect_named(dialect)
     try:
         if not streamed:
-            return _reading(speaker.parse_response(body))
+            return _read(speaker.parse_response(body))
         decoder = speaker.decoder()
-        return _reading(collect(check_events([*decoder.feed(body), *decoder.close()])))
+        return _read(collect(check_events([*decoder.feed(body), *decoder.close()])))
     except Problem as problem:
         return Reading(problem=str(problem))
 
@@ -33,7 +33,7 @@ def translate(body: bytes, source: str, target: str, *, streamed: bool) -> bytes
         return problem
 
 
-def _reading(response: Response) -> Reading:
+def _read(response: Response) -> Reading:
     parts = response.parts
     usage = response.usage
     return Reading(

@@ -89,18 +89,18 @@ def _reply(row: dict[str, Any]) -> Recording:
 def requests(dialect: str) -> tuple[Asked, ...]:
     """Every request to generate: recorded, and captured from real clients."""
     recorded = [
-        _asked(row["id"], row["url_path"], row["request"], row["model"])
+        _ask(row["id"], row["url_path"], row["request"], row["model"])
         for row in _rows(dialect)
         if row["op"] == "generate" and row["request"]
     ]
-    return (*recorded, *_captured(dialect))
+    return (*recorded, *_read_captured(dialect))
 
 
-def _captured(dialect: str) -> Iterator[Asked]:
+def _read_captured(dialect: str) -> Iterator[Asked]:
     for path in sorted((shelf.ROOT / "clients" / "captures").glob("*/*.json")):
         capture = json.loads(path.read_bytes())
         if capture["method"] == "POST" and capture["path"].endswith(_ENDINGS[dialect]):
-            yield _asked(f"{path.parent.name}/{path.stem}", capture["path"], capture["body"], "")
+            yield _ask(f"{path.parent.name}/{path.stem}", capture["path"], capture["body"], "")
 
 
 _ENDINGS = {
@@ -111,7 +111,7 @@ _ENDINGS = {
 }
 
 
-def _asked(name: str, path: str, body: dict[str, Any], model: str) -> Asked:
+def _ask(name: str, path: str, body: dict[str, Any], model: str) -> Asked:
     in_path = path.rpartition("/")[2].partition(":")[0] if ":" in path else ""
     stream = "streamGenerateContent" in path or bool(body.get("stream"))
     return Asked(name, json.dumps(body).encode(), model or body.get("model") or in_path, stream)
@@ -121,13 +121,13 @@ def _asked(name: str, path: str, body: dict[str, Any], model: str) -> Asked:
 def errors(dialect: str) -> tuple[Refused, ...]:
     """Every error a service answered with."""
     return tuple(
-        Refused(row["id"], row["status"], row.get("response_headers") or {}, _written(row.get("response")), _words(row))
+        Refused(row["id"], row["status"], row.get("response_headers") or {}, _write(row.get("response")), _words(row))
         for row in _rows(dialect)
         if row["op"] == "generate" and row["status"] != 200
     )
 
 
-def _written(value: Any) -> bytes:
+def _write(value: Any) -> bytes:
     return json.dumps(value).encode() if value is not None else b""
 
 

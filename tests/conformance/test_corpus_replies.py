@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from conformance import ours
-from conformance.comparison import expected, same_meaning, same_reading
+from conformance.comparison import build_expected, same_meaning, same_reading
 from conformance.recordings import DIALECTS, KNOWN_BROKEN, Recording, all_ids, replies
 from dragoman.core.problems import Problem
 from oracles import Reading, read_live, read_stream, read_whole
@@ -21,7 +21,7 @@ EVERY = 12
 
 
 @functools.cache
-def judged(dialect: str) -> dict[str, Reading]:
+def judge(dialect: str) -> dict[str, Reading]:
     """What the dialect's own SDK makes of each recording."""
     readings: dict[str, Reading] = {}
     for recording in replies(dialect):
@@ -48,7 +48,7 @@ def failures(dialect: str, differences: Callable[[Recording], Iterator[str]]) ->
 def test_we_read_every_recorded_reply_as_its_own_sdk_does(dialect):
     def differences(recording: Recording) -> Iterator[str]:
         mine = ours.read(dialect, recording.body, streamed=recording.streamed)
-        return same_reading(judged(dialect)[recording.id], mine, exact=dialect in TEXTS)
+        return same_reading(judge(dialect)[recording.id], mine, exact=dialect in TEXTS)
 
     assert not (told := failures(dialect, differences)), told
 
@@ -58,8 +58,8 @@ def test_we_read_every_recorded_reply_as_its_own_sdk_does(dialect):
 def test_every_client_reads_a_translated_reply_as_it_was_meant(source, target):
     def differences(recording: Recording) -> Iterator[str]:
         streamed = recording.streamed
-        meant = _ends_as_we_say(judged(source)[recording.id], source, recording)
-        wanted = expected(meant, target, streamed=streamed)
+        meant = _ends_as_we_say(judge(source)[recording.id], source, recording)
+        wanted = build_expected(meant, target, streamed=streamed)
         translated = ours.translate(recording.body, source, target, streamed=streamed)
         got = _read_by_client(target, translated, wanted, streamed=streamed)
         return same_meaning(wanted, got, exact={source, target} <= TEXTS)
@@ -97,8 +97,8 @@ def test_the_whole_client_with_its_helper_reads_what_the_judge_reads(source, tar
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_there_are_enough_replies_to_mean_something(dialect):
     assert len(replies(dialect)) > 600
-    assert sum(bool(reading.calls) for reading in judged(dialect).values()) > 100
-    assert sum(bool(reading.problem) for reading in judged(dialect).values()) < 20
+    assert sum(bool(reading.calls) for reading in judge(dialect).values()) > 100
+    assert sum(bool(reading.problem) for reading in judge(dialect).values()) < 20
 
 
 @needs_shelf

@@ -213,16 +213,16 @@ def test_a_recorded_schema_that_needs_no_change_is_returned_as_the_same_bytes(na
     assert name == "json-schema-test-suite" or same >= 0.95 * len(rows(name))
 
 
-def walked(schema: Any):
+def walk(schema: Any):
     if isinstance(schema, dict):
         yield schema
         for keyword in ("properties", "$defs", "definitions"):
             for child in schema.get(keyword, {}).values():
-                yield from walked(child)
+                yield from walk(child)
         for child in schema.get("anyOf", []):
-            yield from walked(child)
+            yield from walk(child)
         if isinstance(schema.get("items"), dict):
-            yield from walked(schema["items"])
+            yield from walk(schema["items"])
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -233,7 +233,7 @@ def test_a_schema_for_gemini_has_no_reference_with_siblings_and_no_boolean_prope
             continue
         document = json.loads(fitted.schema)
         assert document["type"] == "object", tool
-        for node in walked(document):
+        for node in walk(document):
             assert "definitions" not in node, tool
             if "$ref" in node:
                 assert node["$ref"].startswith("#"), tool
@@ -270,7 +270,7 @@ def test_strict_schemas_close_every_object_and_require_every_member(name):
     for tool, schema in rows(name):
         strict = json.loads(to_openai_strict(schema).schema or b"")
         assert strict["type"] == "object", tool
-        for node in walked(strict):
+        for node in walk(strict):
             assert node.keys() <= allowed, tool
             assert {"type", "anyOf", "enum", "const", "$ref"} & node.keys(), tool
             if "properties" in node:
@@ -284,7 +284,7 @@ def test_output_schemas_for_anthropic_pass_its_own_sdk_without_leftovers(name):
 
     for tool, schema in rows(name):
         output = json.loads(to_anthropic_output(schema).schema or b"")
-        for node in walked(output):
+        for node in walk(output):
             # The API knows these two, the SDK's transformation does not: it would say them in words.
             node.pop("default", None)
             node.pop("pattern", None)
@@ -292,8 +292,8 @@ def test_output_schemas_for_anthropic_pass_its_own_sdk_without_leftovers(name):
             if isinstance(node.get("type"), list):
                 # The SDK's transformation knows single types only.
                 node["type"] = next((kind for kind in ("object", "array") if kind in node["type"]), node["type"][0])
-        before = [node.get("description") for node in walked(output)]
-        assert [node.get("description") for node in walked(transform_schema(output))] == before, tool
+        before = [node.get("description") for node in walk(output)]
+        assert [node.get("description") for node in walk(transform_schema(output))] == before, tool
 
 
 @pytest.mark.parametrize("name", FILES)

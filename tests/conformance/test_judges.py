@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.comparison import expected, same_meaning, same_reading
+from conformance.comparison import build_expected, same_meaning, same_reading
 from conformance.recordings import DIALECTS
 from oracles import Call, Reading, Usage, read_live, read_stream, read_stream_error, read_whole
 from shelf import needs_shelf, samples
@@ -70,10 +70,10 @@ def test_no_difference_escapes_the_comparison(other):
 
 def test_unsupported_content_is_expected_to_fail_or_to_be_omitted():
     cut = replace(GOOD, calls=(Call("f", '{"a":', "c1"),), finish="length")
-    assert expected(cut, "gemini", streamed=True).calls == ()
-    assert expected(cut, "messages", streamed=True).calls == cut.calls
-    assert expected(cut, "messages", streamed=False).calls == ()
-    assert expected(cut, "chat", streamed=True).calls == cut.calls
-    assert expected(replace(cut, finish="tool_calls"), "messages", streamed=True).problem
-    assert expected(replace(GOOD, finish="other"), "chat", streamed=False).problem
-    assert not expected(replace(GOOD, finish="other"), "gemini", streamed=False).problem
+    assert build_expected(cut, "gemini", streamed=True).calls == ()
+    assert build_expected(cut, "messages", streamed=True).calls == cut.calls
+    assert build_expected(cut, "messages", streamed=False).calls == ()
+    assert build_expected(cut, "chat", streamed=True).calls == cut.calls
+    assert build_expected(replace(cut, finish="tool_calls"), "messages", streamed=True).problem
+    assert build_expected(replace(GOOD, finish="other"), "chat", streamed=False).problem
+    assert not build_expected(replace(GOOD, finish="other"), "gemini", streamed=False).problem

@@ -62,21 +62,21 @@ def _set_fields(value: Struct) -> Iterator[tuple[str, Any]]:
             yield field.name, member
 
 
-def marked(document: Any, where: str = "") -> Any:
+def mark(document: Any, where: str = "") -> Any:
     """The document with an unknown field in every object, whose value is its pointer."""
     if isinstance(document, dict):
-        members = {name: marked(value, f"{where}/{name}") for name, value in document.items()}
+        members = {name: mark(value, f"{where}/{name}") for name, value in document.items()}
         return {**members, "zz": where}
     if isinstance(document, list):
-        return [marked(value, f"{where}/{index}") for index, value in enumerate(document)]
+        return [mark(value, f"{where}/{index}") for index, value in enumerate(document)]
     return document
 
 
-def owned(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
+def get_owned(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
     """Every mark found in extras: the owner's `where` with the field's pointer, and what the mark says."""
     if isinstance(value, tuple | list):
         for member in value:
-            yield from owned(member, where)
+            yield from get_owned(member, where)
     elif isinstance(value, Struct):
         where = getattr(value, "where", where)
         for field in structs.fields(value):
@@ -84,7 +84,7 @@ def owned(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
             if isinstance(member, Extras):
                 yield from _marks(member, where)
             else:
-                yield from owned(member, where)
+                yield from get_owned(member, where)
 
 
 def _marks(extras: Extras, where: str) -> Iterator[tuple[str, str]]:

@@ -17,7 +17,7 @@ pytestmark = shelf.needs_shelf
 MESSAGES = Shape(ReplyShape)
 
 
-def recorded(dialect):
+def load_recordings(dialect):
     for row in shelf.exchanges(dialect):
         if row["op"] == "generate" and row["status"] == 200 and isinstance(row.get("response"), dict):
             yield row["id"], json.dumps(row["response"]).encode()
@@ -27,7 +27,7 @@ def recorded(dialect):
 def test_every_recorded_reply_is_read_alike_with_an_unknown_member(dialect):
     parse = DIALECTS[dialect].parse_response
     count = 0
-    for name, body in recorded(dialect):
+    for name, body in load_recordings(dialect):
         try:
             known = parse(body)
         except Problem:
@@ -56,7 +56,7 @@ def is_read_at_once(dialect, body):
 @pytest.mark.parametrize(("dialect", "share"), [("chat", 0.9), ("messages", 0.95), ("gemini", 0.75)])
 def test_few_recorded_replies_have_undeclared_fields(dialect, share):
     found = []
-    for _, body in recorded(dialect):
+    for _, body in load_recordings(dialect):
         try:
             found.append(is_read_at_once(dialect, body))
         except (Problem, Malformed):

@@ -77,7 +77,7 @@ def toy():
     dialects.unregister(DIALECT.name)
 
 
-def encoded(value) -> bytes:
+def encode(value) -> bytes:
     return json.dumps(value).encode()
 
 
@@ -100,7 +100,7 @@ def lines_of(stream: bytes) -> list[dict]:
 class TestLibrary:
     @pytest.mark.parametrize("other", NAMES)
     def test_a_request_goes_there_and_back_without_loss(self, toy, other):
-        there = translate_request(Call(encoded(ASKED)), "toy", other, model=MODELS[other])
+        there = translate_request(Call(encode(ASKED)), "toy", other, model=MODELS[other])
         assert not [loss for loss in there.losses if loss.kind == "dropped"]
         back = translate_request(there.call, other, "toy", model="toy-1")
         said = json.loads(back.call.body)
@@ -113,7 +113,7 @@ class TestLibrary:
 
     @pytest.mark.parametrize("other", NAMES)
     def test_a_reply_with_a_call_goes_there_and_back(self, toy, other):
-        there = translate_response(encoded(REPLY), "toy", other)
+        there = translate_response(encode(REPLY), "toy", other)
         assert not there.losses
         back = json.loads(translate_response(there.body, other, "toy").body)
         assert [line["type"] for line in back["lines"]] == ["say", "call"]
@@ -132,7 +132,7 @@ class TestLibrary:
 
     @pytest.mark.parametrize("other", NAMES)
     def test_an_error_is_translated_in_both_directions(self, toy, other):
-        error = encoded({"error": {"kind": "rate_limit", "message": "slower, please"}})
+        error = encode({"error": {"kind": "rate_limit", "message": "slower, please"}})
         there = translate_error(429, {}, error, "toy", other)
         assert (there.status, b"slower, please" in there.body) == (429, True)
         back = translate_error(there.status, {}, there.body, other, "toy")
@@ -145,19 +145,19 @@ class TestLibrary:
 
     def test_unknown_fields_are_losses_elsewhere_and_stay_in_the_same_dialect(self, toy):
         asked = {**ASKED, "loud": False, "pitch": 3}
-        assert [loss.where for loss in translate_request(Call(encoded(asked)), "toy", "chat").losses] == ["/pitch"]
-        parsed = DIALECT.parse_request(Call(encoded(asked)))
+        assert [loss.where for loss in translate_request(Call(encode(asked)), "toy", "chat").losses] == ["/pitch"]
+        parsed = DIALECT.parse_request(Call(encode(asked)))
         assert json.loads(DIALECT.render_request(parsed, DIALECT.traits[0][1]).body) == asked
 
     def test_thoughts_that_toy_cannot_express_are_reported(self, toy):
         reply = {"id": "m", "type": "message", "role": "assistant", "model": "c", "stop_reason": "end_turn"}
         content = [{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "yes"}]
-        told = translate_response(encoded({**reply, "content": content, "usage": {}}), "messages", "toy", Context())
+        told = translate_response(encode({**reply, "content": content, "usage": {}}), "messages", "toy", Context())
         assert [line["text"] for line in json.loads(told.body)["lines"]] == ["yes"]
         assert [(loss.where, loss.leaves) for loss in told.losses] == [("/content/0", 3)]
 
     def test_a_request_is_recognised_by_the_name_of_its_conversation(self, toy):
-        assert dialect_of(encoded(ASKED)) == "toy"
+        assert dialect_of(encode(ASKED)) == "toy"
 
 
 class TestRegistry:
@@ -175,7 +175,7 @@ class TestRegistry:
 
     def test_without_registration_the_dialect_is_unknown(self, tmp_path):
         with pytest.raises(Problem, match="unknown dialect 'toy'"):
-            translate_request(Call(encoded(ASKED)), "toy", "chat")
+            translate_request(Call(encode(ASKED)), "toy", "chat")
         file = tmp_path / "dragoman.toml"
         file.write_text('[upstreams.t]\nkind = "toyland"\n')
         with pytest.raises(ConfigError, match="use one of gemini"):
@@ -207,18 +207,18 @@ class TestCommand:
             monkeypatch,
             tmp_path,
             ["translate", "request", "--from", "toy", "--to", "messages", "--model", "claude-opus-5"],
-            encoded(ASKED),
+            encode(ASKED),
         )
         assert (code, json.loads(written)["system"]) == (0, "Be brief.")
         code, written, _ = run(monkeypatch, tmp_path, ["translate", "stream", "--from", "toy", "--to", "chat"], SSE)
         assert (code, written.endswith(b"data: [DONE]\n\n")) == (0, True)
         code, written, _ = run(
-            monkeypatch, tmp_path, ["translate", "response", "--from", "toy", "--to", "core"], encoded(REPLY)
+            monkeypatch, tmp_path, ["translate", "response", "--from", "toy", "--to", "core"], encode(REPLY)
         )
         assert [part["type"] for part in json.loads(written)["parts"]] == ["text", "tool_call"]
 
     def test_a_batch_takes_it_too(self, installed, monkeypatch, tmp_path):
-        line = encoded(
+        line = encode(
             {"id": 1, "op": "request", "from": "toy", "to": "gemini", "model": "gemini-3-flash", "body": ASKED}
         )
         code, written, _ = run(monkeypatch, tmp_path, ["translate", "--batch"], line)
@@ -237,7 +237,7 @@ class TestCommand:
         install(tmp_path)
         tests = Path(__file__).parents[1]
         paths = os.pathsep.join([str(tmp_path), str(tests), os.environ.get("PYTHONPATH", "")])
-        with processes.serving(tmp_path, PYTHONPATH=paths) as command:
+        with processes.serve(tmp_path, PYTHONPATH=paths) as command:
             asked = {
                 "model": "gemini-3-flash",
                 "lines": [{"type": "say", "by": "human", "text": "Hello"}],

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from end_to_end.interception import MITMPROXY
-from pypi import installed
+from pypi import install
 
 
 @pytest.fixture(scope="session")
 def mitmproxy(request: pytest.FixtureRequest) -> Path:
     """Install mitmproxy, once."""
     assert request.config.cache is not None
-    return installed(request.config.cache.mkdir("mitmproxy"), MITMPROXY)
+    return install(request.config.cache.mkdir("mitmproxy"), MITMPROXY)

@@ -67,12 +67,12 @@ def _check_history(cell: Cell, scenario: Scenario) -> None:
 
 def _check_results(heard: Heard, client: Any, reader: Any, scenario: Scenario) -> None:
     for sent, got in zip(scenario.results, heard.results, strict=True):
-        assert structs.replace(got, call_id="", name=None) == _expected_result(sent, client, reader)
+        assert structs.replace(got, call_id="", name=None) == _build_expected_result(sent, client, reader)
     in_result = client.SAYS_IMAGES and reader.HOLDS_IMAGES
     assert heard.images == tuple(sent.image for sent in scenario.results if sent.image and not in_result)
 
 
-def _expected_result(sent: Result, client: Any, reader: Any) -> HeardResult:
+def _build_expected_result(sent: Result, client: Any, reader: Any) -> HeardResult:
     """Return a tool result as an upstream gets it: a failure as a flag or as text, an image as such or as a placeholder."""
     in_words = sent.failed and not (client.SAYS_FAILED and reader.FLAGS_FAILED)
     value = sent.value

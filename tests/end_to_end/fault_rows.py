@@ -118,7 +118,7 @@ CELLS = {cell.name: cell for cell in _cells()}
 
 
 @contextmanager
-def failing() -> Generator[Gateway]:
+def fail() -> Generator[Gateway]:
     """A gateway whose simulator fails as the request specifies; without retries and with short timeouts."""
     with in_thread(delay=0.002, chunk=6) as simulator:
         impatient = {

@@ -62,12 +62,12 @@ UNREGARDED = {
 _UNREGARDED = re.compile("|".join(f"dropped {pattern}" for pattern in UNREGARDED))
 
 
-def expected(scenario: str, client: str, dialect: str) -> Losses:
+def build_expected(scenario: str, client: str, dialect: str) -> Losses:
     """Return what a cell loses of its scenario."""
     return _LOSSES.get((scenario, client, dialect), ())
 
 
-def regarded(losses: Losses) -> Losses:
+def regard(losses: Losses) -> Losses:
     """Return the losses that matter to a scenario, each once."""
     return tuple(dict.fromkeys(loss for loss in losses if _UNREGARDED.fullmatch(loss) is None))
 

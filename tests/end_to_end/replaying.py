@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 
-from conformance.comparison import expected, same_meaning, same_reading
+from conformance.comparison import build_expected, same_meaning, same_reading
 from conformance.recordings import Recording, replies
 from dragoman.config import Config, RetriesTable, ServerTable, UpstreamTable
 from dragoman.http.exchange import Exchange
@@ -88,7 +88,7 @@ def own_reading(recording: Recording, dialect: str) -> Reading:
 def differences(replay: Replay, recording: Recording, source: str, client: str, own: Reading) -> Iterator[str]:
     """Return the differences between a recording and what a client of another dialect sees."""
     told = replay.ask(recording, source, client)
-    wanted = expected(own, client, streamed=recording.streamed)
+    wanted = build_expected(own, client, streamed=recording.streamed)
     got = _read(client, told, wanted, streamed=recording.streamed)
     return same_meaning(wanted, got, exact={source, client} <= _TEXTS)
 
@@ -111,7 +111,7 @@ def sample(dialect: str, most: int) -> list[Recording]:
     return found[:: max(1, len(found) // most)][:most]
 
 
-def passing_differences(replay: Replay, recording: Recording, dialect: str, own: Reading) -> Iterator[str]:
+def find_passing_differences(replay: Replay, recording: Recording, dialect: str, own: Reading) -> Iterator[str]:
     """Return the differences between a recording and the bytes that a client of the vendor's own dialect gets.
 
     What a host says behind the end of a reply is not passed on, and no error is passed on as a success.

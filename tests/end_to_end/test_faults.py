@@ -4,7 +4,7 @@ import anthropic
 import openai
 import pytest
 
-from end_to_end.fault_rows import CELLS, CLIENTS, UPSTREAMS, failing
+from end_to_end.fault_rows import CELLS, CLIENTS, UPSTREAMS, fail
 from end_to_end.listening import Listener
 from oracles.clients import genai
 
@@ -34,7 +34,7 @@ CLASSES = {
 
 @pytest.fixture(scope="module")
 def gateway():
-    with failing() as found:
+    with fail() as found:
         yield found
 
 

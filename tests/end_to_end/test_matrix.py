@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from end_to_end.expectations import check
-from end_to_end.losses import expected, regarded
+from end_to_end.losses import build_expected, regard
 from end_to_end.matrix import CLIENTS, MANNERS, UPSTREAMS, bench
 from end_to_end.scenarios import SCENARIOS
 from end_to_end.table import KEYS, PATH, cells_of, document, mark
@@ -21,13 +21,13 @@ def table():
 
 
 @functools.cache
-def committed():
+def read_committed():
     return cells_of(PATH.read_text(encoding="utf-8"))
 
 
 def test_the_document_shows_every_cell_and_nothing_else():
     assert len(KEYS) == 4 * 7 * 10 * 2
-    assert document(committed()) == PATH.read_text(encoding="utf-8"), "run `make matrix`"
+    assert document(read_committed()) == PATH.read_text(encoding="utf-8"), "run `make matrix`"
 
 
 @pytest.mark.parametrize("manner", MANNERS)
@@ -38,11 +38,11 @@ def test_a_cell_of_the_matrix(table, name, client, upstream, manner):
     scenario, streamed = BY_NAME[name], MANNERS[manner]
     cell = table.run(client, upstream, scenario, streamed=streamed)
     check(cell, client, upstream, scenario, streamed=streamed)
-    lost = regarded(tuple(loss for turn in cell.losses for loss in turn))
-    assert sorted(lost) == sorted(expected(name, client, UPSTREAMS[upstream][1].NAME))
+    lost = regard(tuple(loss for turn in cell.losses for loss in turn))
+    assert sorted(lost) == sorted(build_expected(name, client, UPSTREAMS[upstream][1].NAME))
     for header, losses in zip(cell.headers, cell.losses, strict=True):
         assert_header_lists(header, losses, streamed=streamed)
-    assert committed()[client, upstream, name, manner] == mark(client, name, lost), "run `make matrix`"
+    assert read_committed()[client, upstream, name, manner] == mark(client, name, lost), "run `make matrix`"
 
 
 def assert_header_lists(header, losses, *, streamed):

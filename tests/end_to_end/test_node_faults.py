@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from end_to_end.fault_rows import CELLS, failing
-from npm import installed, nodejs
+from end_to_end.fault_rows import CELLS, fail
+from npm import install, nodejs
 
 pytestmark = pytest.mark.slow
 SOURCES = Path(__file__).parent / "simulator" / "node"
@@ -17,14 +17,14 @@ SOURCES = Path(__file__).parent / "simulator" / "node"
 def outcomes(request, tmp_path_factory):
     """What the Node SDKs received in every cell; they run once."""
     folder = tmp_path_factory.mktemp("node")
-    (folder / "node_modules").symlink_to(installed(SOURCES, request.config.cache.mkdir("node-sdks")) / "node_modules")
+    (folder / "node_modules").symlink_to(install(SOURCES, request.config.cache.mkdir("node-sdks")) / "node_modules")
     shutil.copy(SOURCES / "faults.mjs", folder)
     cells = [
         {"name": name, "client": cell.client, "model": cell.model, "streamed": cell.streamed}
         for name, cell in CELLS.items()
     ]
     (folder / "cells.json").write_text(json.dumps(cells), encoding="utf-8")
-    with failing() as gateway:
+    with fail() as gateway:
         command = ["faults.mjs", gateway.base_url, "cells.json"]
         options = {"cwd": folder, "capture_output": True, "text": True, "timeout": 120}
         done = nodejs.node(command, return_completed_process=True, **options)

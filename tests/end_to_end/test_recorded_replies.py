@@ -4,7 +4,7 @@ import pytest
 
 from conformance.comparison import same_reading
 from conformance.recordings import DIALECTS, replies
-from end_to_end.replaying import differences, own_reading, passing_differences, replaying, sample
+from end_to_end.replaying import differences, find_passing_differences, own_reading, replaying, sample
 from oracles import read_stream
 from shelf import needs_shelf
 
@@ -22,7 +22,7 @@ def failures(replay, recordings, dialect):
     found = []
     for recording in recordings:
         own = own_reading(recording, dialect)
-        told = {dialect: list(passing_differences(replay, recording, dialect, own))}
+        told = {dialect: list(find_passing_differences(replay, recording, dialect, own))}
         for client in DIALECTS:
             if client != dialect:
                 told[client] = list(differences(replay, recording, dialect, client, own))

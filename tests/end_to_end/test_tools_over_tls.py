@@ -73,7 +73,7 @@ class Client:
         return json.loads(answer)
 
 
-def ended(events: Any) -> Any:
+def run_to_end(events: Any) -> Any:
     """The response that a stream comes to."""
     return [event.response for event in events if event.type == "response.completed"][-1]
 
@@ -90,7 +90,7 @@ def test_if_the_gateway_has_keys_the_program_is_matched_with_callers_of_its_key(
             ]
             ours, theirs = [one.responses.create(**asked, input="What is the weather in Paris?") for one in keys]
             assert "Waiting for tools" in client.say("What is the weather in Paris?")
-            assert [item.name for item in ended(ours).output] == ["get_weather"]
+            assert [item.name for item in run_to_end(ours).output] == ["get_weather"]
             theirs.close()
             for one in keys:
                 one.close()
@@ -119,13 +119,13 @@ def test_a_tool_is_called_over_tls_and_both_sides_see_the_end(tmp_path, mitmprox
             # The answer begins before there is one: from then on the session has its tools.
             waiting = caller.responses.create(**asked, input="What is the weather in Paris?")
             assert "Waiting for tools" in client.say("What is the weather in Paris?")
-            (call,) = [item for item in ended(waiting).output if item.type == "function_call"]
+            (call,) = [item for item in run_to_end(waiting).output if item.type == "function_call"]
             assert (call.name, json.loads(call.arguments)) == ("get_weather", {"city": "Paris"})
             given: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "21 degrees and sunny"}
             waiting = caller.responses.create(**asked, input=[given])
             last = client.say(PROMPT)
             assert "21 degrees" in last
-            assert ended(waiting).output_text == last
+            assert run_to_end(waiting).output_text == last
             caller.close()
             process.stdin.close()
             assert process.wait(30) == 0

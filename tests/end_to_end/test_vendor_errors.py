@@ -83,7 +83,7 @@ class Vendors:
 
 
 @contextmanager
-def saying() -> Iterator[Vendors]:
+def answer_with() -> Iterator[Vendors]:
     found: list[Vendors] = []
 
     async def say(exchange: Exchange) -> None:
@@ -104,7 +104,7 @@ def saying() -> Iterator[Vendors]:
 
 @pytest.fixture(scope="module")
 def vendors():
-    with saying() as found:
+    with answer_with() as found:
         yield found
 
 

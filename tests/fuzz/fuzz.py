@@ -137,7 +137,7 @@ def replay(name: str, encoded: str) -> int:
     return 1 if failure is not None else 0
 
 
-def matching(words: str) -> list[str]:
+def find_matching(words: str) -> list[str]:
     """Names of the targets that hold one of the comma-separated `words`."""
     return [name for name in targets() if any(word in name for word in words.split(","))]
 
@@ -154,7 +154,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.replay:
         return replay(*options.replay)
-    names = matching(options.only)
+    names = find_matching(options.only)
     if not names:
         parser.error(f"no target matches {options.only!r}")
     whole = Campaign(options, names)

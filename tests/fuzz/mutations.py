@@ -17,7 +17,7 @@ DESCEND = 0.88
 Change = Callable[[Any, random.Random, Any], Any]
 
 
-def _nested(opening: bytes, closing: bytes, depth: int) -> bytes:
+def _nest(opening: bytes, closing: bytes, depth: int) -> bytes:
     return opening * depth + b"1" + closing * depth
 
 
@@ -36,8 +36,8 @@ _INNER = (
     " ",
     "{}{}",
     "{'a':1}",
-    _nested(b'{"a":', b"}", 900).decode(),
-    _nested(b"[", b"]", 100_000).decode(),
+    _nest(b'{"a":', b"}", 900).decode(),
+    _nest(b"[", b"]", 100_000).decode(),
 )
 """JSON within a string: the outer document is whole whatever these are."""
 ODD: tuple[bytes, ...] = (
@@ -63,9 +63,9 @@ ODD: tuple[bytes, ...] = (
         b'"\\n\\r"',
     ),
     *(b'"\xe2\x80\xa8"', b'"' + b"x" * 70_000 + b'"', b'"' + "é".encode() * 300 + b'"'),
-    *(_nested(b"[", b"]", depth) for depth in (60, 400, 990, 5000)),
-    *(_nested(b'{"a":', b"}", depth) for depth in (60, 400, 990, 5000)),
-    *(_nested(b'{"type":"object","properties":{"a":', b"}}", depth) for depth in (30, 200, 480)),
+    *(_nest(b"[", b"]", depth) for depth in (60, 400, 990, 5000)),
+    *(_nest(b'{"a":', b"}", depth) for depth in (60, 400, 990, 5000)),
+    *(_nest(b'{"type":"object","properties":{"a":', b"}}", depth) for depth in (30, 200, 480)),
     *(
         b'{"$ref":"#"}',
         b'{"$ref":"#/$defs/none"}',
@@ -147,14 +147,14 @@ def _somewhere(value: Any, chance: random.Random, donor: Any, change: Change) ->
     return change(value, chance, donor)
 
 
-def _taken(chance: random.Random, donor: Any) -> Any:
+def _take(chance: random.Random, donor: Any) -> Any:
     """Some part of the donor."""
     while isinstance(donor, dict | list) and donor and chance.random() < DESCEND:
         donor = chance.choice(list(donor.values()) if isinstance(donor, dict) else donor)
     return donor
 
 
-def _taken_member(chance: random.Random, donor: Any) -> tuple[str, Any]:
+def _take_member(chance: random.Random, donor: Any) -> tuple[str, Any]:
     """Some member of an object in the donor, with its name."""
     found = ("type", "text")
     while isinstance(donor, dict | list) and donor and chance.random() < DESCEND:
@@ -172,7 +172,7 @@ def _odd(value: Any, chance: random.Random, donor: Any) -> Any:
 
 
 def _other(value: Any, chance: random.Random, donor: Any) -> Any:
-    return _taken(chance, donor)
+    return _take(chance, donor)
 
 
 def _less(value: Any, chance: random.Random, donor: Any) -> Any:
@@ -189,7 +189,7 @@ def _less(value: Any, chance: random.Random, donor: Any) -> Any:
 
 def _more(value: Any, chance: random.Random, donor: Any) -> Any:
     if isinstance(value, dict):
-        key, member = _taken_member(chance, donor)
+        key, member = _take_member(chance, donor)
         if chance.random() < 0.3:
             key = chance.choice(ODD_KEYS)
         return {**value, key: Raw(chance.choice(ODD)) if chance.random() < 0.3 else member}
@@ -197,7 +197,7 @@ def _more(value: Any, chance: random.Random, donor: Any) -> Any:
         at = chance.randrange(len(value) + 1)
         return [
             *value[:at],
-            chance.choice(value) if value and chance.random() < 0.5 else _taken(chance, donor),
+            chance.choice(value) if value and chance.random() < 0.5 else _take(chance, donor),
             *value[at:],
         ]
     if isinstance(value, str):
@@ -210,19 +210,19 @@ def _twice(value: Any, chance: random.Random, donor: Any) -> Any:
     if not isinstance(value, dict) or not value:
         return [value, value]
     key = chance.choice(list(value))
-    again = chance.choice(ODD) if chance.random() < 0.5 else encode(_taken(chance, donor))
+    again = chance.choice(ODD) if chance.random() < 0.5 else encode(_take(chance, donor))
     return Raw(encode(value)[:-1] + b"," + encode(key) + b":" + again + b"}")
 
 
-def _renamed(value: Any, chance: random.Random, donor: Any) -> Any:
+def _rename(value: Any, chance: random.Random, donor: Any) -> Any:
     if not isinstance(value, dict) or not value:
         return {"type": value}
     old = chance.choice(list(value))
-    new = chance.choice(ODD_KEYS) if chance.random() < 0.3 else _taken_member(chance, donor)[0]
+    new = chance.choice(ODD_KEYS) if chance.random() < 0.3 else _take_member(chance, donor)[0]
     return {new if key == old else key: member for key, member in value.items()}
 
 
-def _shuffled(value: Any, chance: random.Random, donor: Any) -> Any:
+def _shuffle(value: Any, chance: random.Random, donor: Any) -> Any:
     if isinstance(value, dict):
         return list(value.values())
     if isinstance(value, list):
@@ -241,8 +241,8 @@ CHANGES: tuple[Change, ...] = (
     _more,
     _more,
     _twice,
-    _renamed,
-    _shuffled,
+    _rename,
+    _shuffle,
 )
 
 
@@ -258,15 +258,15 @@ def stream(seeds: Seeds, chance: random.Random) -> bytes:
     """A mutated stream: SSE in any spelling or, now and then, one JSON array or bare values."""
     frames: list[Frame] = list(seeds.choose(chance))
     for _ in range(chance.choice((0, 1, 1, 2, 3))):
-        frames = _rearranged(frames, chance, seeds.choose(chance))
+        frames = _rearrange(frames, chance, seeds.choose(chance))
     for _ in range(chance.choice((0, 1, 1, 2, 4))):
         at = chance.randrange(len(frames))
         donor = chance.choice(seeds.choose(chance)).data
         frames[at] = Frame(frames[at].event, changed(frames[at].data, chance, donor))
-    return torn(_written(frames, chance), chance, lambda: _written(seeds.choose(chance), chance))
+    return torn(_write(frames, chance), chance, lambda: _write(seeds.choose(chance), chance))
 
 
-def _rearranged(frames: list[Frame], chance: random.Random, donors: Sequence[Frame]) -> list[Frame]:
+def _rearrange(frames: list[Frame], chance: random.Random, donors: Sequence[Frame]) -> list[Frame]:
     at = chance.randrange(len(frames))
     match chance.randrange(8):
         case 0 if len(frames) > 1:
@@ -291,7 +291,7 @@ def _rearranged(frames: list[Frame], chance: random.Random, donors: Sequence[Fra
             return [*frames[:at], Frame(event, frames[at].data, frames[at].verbatim), *frames[at + 1 :]]
 
 
-def _written(frames: Sequence[Frame], chance: random.Random) -> bytes:
+def _write(frames: Sequence[Frame], chance: random.Random) -> bytes:
     datas = [frame.verbatim.encode() if frame.verbatim else encode(frame.data) for frame in frames]
     form = chance.random()
     if form < 0.06:

@@ -131,7 +131,7 @@ def run_translate_request(source: str, target: str, data: bytes, chance: random.
         told = translate_request(call, source, target, model=model, strict=chance.random() < 0.1)
     except Problem:
         return
-    _bounded(data, told.call.body)
+    _bound(data, told.call.body)
     if source != target:
         _valid_json(told.call.body)
         _again(DIALECTS[target].parse_request, told.call)
@@ -161,7 +161,7 @@ def run_translate_response(source: str, target: str, data: bytes, chance: random
         told = translate_response(data, source, target)
     except Problem:
         return
-    _bounded(data, told.body)
+    _bound(data, told.body)
     if source != target:
         _valid_json(told.body)
         if DIALECTS[source].parse_response(data).finish.reason in PLAIN_ENDS:
@@ -177,12 +177,12 @@ def _again(parse: Callable[[Any], Any], written: Any) -> None:
         raise Broken(f"what was written cannot be read: {problem!r}") from problem
 
 
-def _bounded(data: bytes, told: bytes) -> None:
+def _bound(data: bytes, told: bytes) -> None:
     if len(told) > 40 * len(data) + 200_000:
         raise Broken(f"{len(data)} bytes became {len(told)}")
 
 
-def _decoded(name: str, pieces: Iterator[bytes]) -> list[Event]:
+def _decode(name: str, pieces: Iterator[bytes]) -> list[Event]:
     decoder = DIALECTS[name].decoder()
     told: list[Event] = []
     for piece in pieces:
@@ -195,8 +195,8 @@ def _decoded(name: str, pieces: Iterator[bytes]) -> list[Event]:
 
 def run_decoder(name: str, data: bytes, chance: random.Random) -> None:
     """Decode at any boundary, fold, and write home."""
-    events = _decoded(name, iter((data,)))
-    if events != _decoded(name, _pieces(data, chance)):
+    events = _decode(name, iter((data,)))
+    if events != _decode(name, _pieces(data, chance)):
         raise Broken("the decoder cares where its chunks are cut")
     with contextlib.suppress(Problem):
         collect(events)
@@ -212,16 +212,16 @@ def in_sequence(events):
 
 def _readable(name: str, written: bytes, events: list[Event]) -> None:
     """What a client of `name` reads: a stream that obeys the grammar and ends as the upstream's did."""
-    told = _decoded(name, iter((written,)))[-1]
+    told = _decode(name, iter((written,)))[-1]
     end = events[-1]
-    plain = isinstance(end, Finished) and end.finish.reason in PLAIN_ENDS and not _repeated_ids(events)
+    plain = isinstance(end, Finished) and end.finish.reason in PLAIN_ENDS and not _find_repeated_ids(events)
     if plain and isinstance(told, Failed) and told.problem.kind == "malformed_reply":
         raise Broken(f"a finished reply cannot be read: {told.problem!r} after {end.finish.reason}")
     if isinstance(end, Failed) and not isinstance(told, Failed):
         raise Broken("a failed reply looks finished")
 
 
-def _repeated_ids(events: list[Event]) -> bool:
+def _find_repeated_ids(events: list[Event]) -> bool:
     """Two calls with one id: whose arguments are whose is anybody's guess."""
     ids = [event.part.id for event in events if isinstance(event, PartStarted) and isinstance(event.part, ToolCall)]
     return len(ids) != len(set(ids))
@@ -232,10 +232,10 @@ def run_stream(source: str, target: str, data: bytes, chance: random.Random) -> 
     translator = StreamTranslator(source, target, Context())
     told = [translator.feed(piece) for piece in _pieces(data, chance)]
     written = b"".join(told) + translator.close()
-    _bounded(data, written)
+    _bound(data, written)
     if translator.losses and source == target:
         raise Broken("a loss at home")
-    _readable(target, written, _decoded(source, iter((data,))))
+    _readable(target, written, _decode(source, iter((data,))))
 
 
 def run_error(name: str, data: bytes, chance: random.Random) -> None:

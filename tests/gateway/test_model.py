@@ -50,7 +50,7 @@ def weather_then_words(received):
     return Answer(thought="Both at once.", calls=tuple(calls), end="calls")
 
 
-def awaited(test):
+def await_result(test):
     """Let pytest run a coroutine function."""
 
     @functools.wraps(test)
@@ -90,7 +90,7 @@ def request_for(upstream, *, stream=True, **more):
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("upstream", KINDS)
-@awaited
+@await_result
 async def test_every_kind_of_upstream_takes_part_in_a_loop_of_calls_and_results(upstream, stream):
     async with open_gateway(weather_then_words) as (running_gateway, simulator):
         record = Record()
@@ -120,7 +120,7 @@ async def test_every_kind_of_upstream_takes_part_in_a_loop_of_calls_and_results(
 
 @pytest.mark.parametrize("client", ["chat", "responses", "messages", "gemini"])
 @pytest.mark.parametrize("upstream", KINDS)
-@awaited
+@await_result
 async def test_added_turns_continue_the_request_of_a_client(client, upstream):
     async with open_gateway(weather_then_words) as (running_gateway, simulator):
         wire = WRITTEN[client]
@@ -177,7 +177,7 @@ WRITTEN = {
 }
 
 
-@awaited
+@await_result
 async def test_a_transient_error_is_retried_before_any_event():
     async with open_gateway(models={"busy": ("openai/gpt-5.2~503,times=2",)}) as (running_gateway, simulator):
         record = Record()
@@ -189,7 +189,7 @@ async def test_a_transient_error_is_retried_before_any_event():
         assert record.tries == 3
 
 
-@awaited
+@await_result
 async def test_the_next_upstream_is_used_if_the_first_fails():
     models = {"either": ("openai/gpt-5.2~503", "anthropic/claude-opus-4-8")}
     async with open_gateway(models=models) as (running_gateway, simulator):
@@ -203,7 +203,7 @@ async def test_the_next_upstream_is_used_if_the_first_fails():
 
 
 @pytest.mark.parametrize("stream", [True, False])
-@awaited
+@await_result
 async def test_an_error_is_the_last_event_and_is_not_raised(stream):
     async with open_gateway(models={"broken": ("gemini/gemini-3.8-flash~400",)}) as (running_gateway, simulator):
         request = Request(model="broken", messages=(QUESTION,), stream=stream)
@@ -213,7 +213,7 @@ async def test_an_error_is_the_last_event_and_is_not_raised(stream):
         assert len(simulator.requests) == 1
 
 
-@awaited
+@await_result
 async def test_a_stream_that_breaks_after_its_start_is_not_retried():
     models = {"cut": ("openai/gpt-5.2~cut,after=3",)}
     async with open_gateway(models=models, chunk=4) as (running_gateway, simulator):
@@ -225,7 +225,7 @@ async def test_a_stream_that_breaks_after_its_start_is_not_retried():
         assert len(simulator.requests) == 1
 
 
-@awaited
+@await_result
 async def test_an_unknown_model_is_an_error_event():
     async with open_gateway() as (running_gateway, simulator):
         (event,) = await collect_events(
@@ -236,7 +236,7 @@ async def test_an_unknown_model_is_an_error_event():
         assert not simulator.requests
 
 
-@awaited
+@await_result
 async def test_credentials_that_an_upstream_refuses_are_a_bad_gateway():
     locked = {"locked": UpstreamTable(kind="openai", base_url="", api_key="invalid")}
     async with open_gateway() as (_, simulator):
@@ -249,7 +249,7 @@ async def test_credentials_that_an_upstream_refuses_are_a_bad_gateway():
     assert (event.problem.status, event.problem.code) == (502, "credentials")
 
 
-@awaited
+@await_result
 async def test_an_upstream_that_falls_silent_is_given_up_in_time():
     async with open_gateway() as (_, simulator):
         table = UpstreamTable(kind="openai", base_url=f"{simulator.base_url}/v1", api_key="k", first_byte=0.05)
@@ -261,7 +261,7 @@ async def test_an_upstream_that_falls_silent_is_given_up_in_time():
     assert event.problem.kind == "timeout"
 
 
-@awaited
+@await_result
 async def test_closing_the_events_closes_the_connection_to_the_upstream():
     async with open_gateway(chunk=1, delay=0.01) as (running_gateway, simulator):
         events = running_gateway.model(ModelCaller())(
@@ -276,7 +276,7 @@ async def test_closing_the_events_closes_the_connection_to_the_upstream():
         assert len(simulator.requests) == 2
 
 
-@awaited
+@await_result
 async def test_an_upstream_may_be_forced_to_call_one_of_the_added_tools_by_its_name_there():
     async with open_gateway(weather_then_words) as (running_gateway, simulator):
         wire = WRITTEN["chat"]
@@ -290,7 +290,7 @@ async def test_an_upstream_may_be_forced_to_call_one_of_the_added_tools_by_its_n
         assert called != "weather.of/city"
 
 
-@awaited
+@await_result
 async def test_turns_of_another_vendor_are_sent_as_far_as_the_target_accepts_them():
     foreign = (
         Reasoning(texts=("hm",), signature=Signature("google", "abc")),
@@ -312,7 +312,7 @@ async def test_turns_of_another_vendor_are_sent_as_far_as_the_target_accepts_the
         }
 
 
-@awaited
+@await_result
 async def test_many_questions_at_once_get_their_own_answers():
     def echo(received):
         return Answer(text=received.request.turns[-1].text)

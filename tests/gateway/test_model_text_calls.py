@@ -16,7 +16,7 @@ from dragoman.gateway.model import ModelCaller
 from dragoman.gateway.record import Record
 from dragoman.simulator import Answer
 from dragoman.tools import Executor, Registry, tool
-from gateway.test_model import KINDS, awaited, collect_events, open_gateway, request_for
+from gateway.test_model import KINDS, await_result, collect_events, open_gateway, request_for
 
 CALLS = 'I ask.\n<tool_call>{"name": "weather.of/city", "arguments": {"city": "Paris"}}</tool_call>'
 
@@ -37,7 +37,7 @@ async def textual(script):
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("upstream", KINDS)
-@awaited
+@await_result
 async def test_every_kind_of_upstream_gets_tools_as_text(upstream, stream):
     async with textual(text_then_words) as (running_gateway, simulator):
         model = running_gateway.model(ModelCaller(owner="ann"), Record())
@@ -55,7 +55,7 @@ async def test_every_kind_of_upstream_gets_tools_as_text(upstream, stream):
 
 
 @pytest.mark.parametrize("upstream", ["openai", "responses", "anthropic", "gemini"])
-@awaited
+@await_result
 async def test_fields_of_the_clients_dialect_reach_only_that_dialect_with_tools_as_text(upstream):
     wire = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"modalities":["text"]}'
     read = dialect_named("chat").parse_request(WireCall(wire))
@@ -71,7 +71,7 @@ async def test_fields_of_the_clients_dialect_reach_only_that_dialect_with_tools_
         assert ("modalities" in sent) is (upstream == "openai")
 
 
-@awaited
+@await_result
 async def test_the_loop_runs_calls_in_text_and_asks_the_model_to_correct_a_wrong_one():
     requested: list[str] = []
 
@@ -101,7 +101,7 @@ async def test_the_loop_runs_calls_in_text_and_asks_the_model_to_correct_a_wrong
     assert last.history[-1].parts[-1].text == "Sun."
 
 
-@awaited
+@await_result
 async def test_an_unparsable_call_is_returned_as_text_and_reported_as_a_loss():
     async with textual(lambda _: Answer(text="TOOL_CALL: f\nARGUMENTS: {,}")) as (running_gateway, _):
         record = Record()
@@ -111,7 +111,7 @@ async def test_an_unparsable_call_is_returned_as_text_and_reported_as_a_loss():
         assert reply.finish.reason == "malformed_call"
 
 
-@awaited
+@await_result
 async def test_the_loop_retries_an_unparsable_call():
     requested: list[str] = []
 
@@ -137,7 +137,7 @@ async def test_the_loop_retries_an_unparsable_call():
 
 
 @pytest.mark.parametrize("model", ["openai/gemma-3-27b-it", "openai/google/gemma-3-27b-it", "gemini/gemma-3-27b-it"])
-@awaited
+@await_result
 async def test_an_open_model_gets_tools_as_text_on_every_server(model):
     async with textual(text_then_words) as (running_gateway, simulator):
         request = structs.replace(request_for("openai"), model=model)

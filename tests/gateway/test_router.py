@@ -23,29 +23,29 @@ def routes(models=None, names=tuple(UPSTREAMS)) -> Routes:
     return Routes(UpstreamSet(places, {name: KINDS[name] for name in names}), models or {})
 
 
-def found(routed: Routes, model: str) -> list[str]:
+def find(routed: Routes, model: str) -> list[str]:
     return [f"{target.upstream.name}/{target.model}" for target in routed.find_targets(model)]
 
 
 def test_an_exact_name_wins_over_patterns_and_the_longest_pattern_over_others():
     routed = routes({"gemini-*": ["google/a"], "gemini-3-*": ["google/b-*"], "gemini-3-flash": ["claude/c"]})
-    assert found(routed, "gemini-3-flash") == ["claude/c"]
-    assert found(routed, "gemini-3-pro") == ["google/b-pro"]
-    assert found(routed, "gemini-2.5") == ["google/a"]
+    assert find(routed, "gemini-3-flash") == ["claude/c"]
+    assert find(routed, "gemini-3-pro") == ["google/b-pro"]
+    assert find(routed, "gemini-2.5") == ["google/a"]
 
 
 def test_a_target_that_is_only_a_star_means_the_clients_own_name():
     routed = routes({"claude-*": ["claude/*", "google/via-*"], "*": ["local/*"]})
-    assert found(routed, "claude-opus-4-8") == ["claude/claude-opus-4-8", "google/via-opus-4-8"]
-    assert found(routed, "org/qwen3") == ["local/org/qwen3"]
+    assert find(routed, "claude-opus-4-8") == ["claude/claude-opus-4-8", "google/via-opus-4-8"]
+    assert find(routed, "org/qwen3") == ["local/org/qwen3"]
 
 
 def test_a_list_is_tried_in_its_order():
-    assert found(routes({"fast": ["google/x", "local/y"]}), "fast") == ["google/x", "local/y"]
+    assert find(routes({"fast": ["google/x", "local/y"]}), "fast") == ["google/x", "local/y"]
 
 
 def test_an_upstream_can_be_named_before_the_model_which_may_have_slashes():
-    assert found(routes(), "local/org/model") == ["local/org/model"]
+    assert find(routes(), "local/org/model") == ["local/org/model"]
 
 
 @pytest.mark.parametrize(
@@ -53,11 +53,11 @@ def test_an_upstream_can_be_named_before_the_model_which_may_have_slashes():
     [("gemini-3-flash", "google/gemini-3-flash"), ("claude-opus-5", "claude/claude-opus-5"), ("gpt-6", "local/gpt-6")],
 )
 def test_an_unconfigured_model_goes_to_an_upstream_of_its_family(model, target):
-    assert found(routes(), model) == [target]
+    assert find(routes(), model) == [target]
 
 
 def test_the_only_upstream_gets_unconfigured_models():
-    assert found(routes(names=("local",)), "qwen3") == ["local/qwen3"]
+    assert find(routes(names=("local",)), "qwen3") == ["local/qwen3"]
 
 
 def test_a_model_without_an_upstream_is_not_found_and_the_error_lists_the_models():
@@ -69,6 +69,6 @@ def test_a_model_without_an_upstream_is_not_found_and_the_error_lists_the_models
 
 def test_a_pattern_matches_around_its_star_without_overlap():
     routed = routes({"aba*aba": ["google/[*]"]}, names=("google", "claude"))
-    assert found(routed, "aba-x-aba") == ["google/[-x-]"]
+    assert find(routed, "aba-x-aba") == ["google/[-x-]"]
     with pytest.raises(Problem):
         routed.find_targets("ababa")

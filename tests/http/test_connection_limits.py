@@ -198,14 +198,14 @@ PACKED = {
 }
 
 
-def packed(encoding: str, body: bytes) -> bytes:
+def pack(encoding: str, body: bytes) -> bytes:
     head = f"Content-Encoding: {encoding}\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
     return POST + head.encode() + body
 
 
 @pytest.mark.parametrize("encoding", PACKED)
 def test_a_compressed_body_is_decompressed_before_the_handler_reads_it(run, encoding):
-    told = run(lambda server: exchange_bytes(server, packed(encoding, PACKED[encoding])))
+    told = run(lambda server: exchange_bytes(server, pack(encoding, PACKED[encoding])))
     assert told.endswith(b"['host', 'connection'] " + BODY[:50])
 
 
@@ -222,14 +222,14 @@ def test_a_compressed_body_is_decompressed_before_the_handler_reads_it(run, enco
     ],
 )
 def test_a_body_that_cannot_be_unpacked_is_refused(run, encoding, body, status):
-    told = run(lambda server: exchange_bytes(server, packed(encoding, body)))
+    told = run(lambda server: exchange_bytes(server, pack(encoding, body)))
     assert told.startswith(b"HTTP/1.1 " + status)
     assert (b"accept-encoding: gzip, deflate" in told) == (status == b"415")
 
 
 def test_a_decompression_bomb_is_rejected_before_it_expands(run):
     bomb = gzip.compress(bytes(60 << 20))
-    told = run(lambda server: exchange_bytes(server, packed("gzip", bomb)), limits=ClientLimits())
+    told = run(lambda server: exchange_bytes(server, pack("gzip", bomb)), limits=ClientLimits())
     assert told.startswith(b"HTTP/1.1 413")
 
 

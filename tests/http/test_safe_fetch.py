@@ -117,7 +117,7 @@ def test_a_name_is_resolved_once_and_the_connection_goes_to_what_was_vetted(monk
     assert tried == [("8.8.8.8", 80)]
 
 
-def serving(handler: Callable[[Exchange], Awaitable[None]], steps: Callable[[Server], Awaitable[Any]]) -> Any:
+def serve(handler: Callable[[Exchange], Awaitable[None]], steps: Callable[[Server], Awaitable[Any]]) -> Any:
     async def run() -> Any:
         async with listen(handler, grace=0.1) as server:
             return await steps(server)
@@ -135,7 +135,7 @@ async def picture(exchange: Exchange) -> None:
 
 
 def test_an_allowed_url_is_fetched_without_credentials_or_cookies():
-    page = serving(
+    page = serve(
         picture, lambda server: GuardedFetcher(LOOPBACK).fetch(f"{server.base_url}/a%20b?q=ä", ByteBudget(99), 5)
     )
     assert (page.media_type, page.body) == ("image/png", b"\x89PNG/a%20b?q=%C3%A4")
@@ -153,11 +153,11 @@ def test_the_server_gets_the_host_name_and_not_its_address():
         guard = GuardedFetcher(("pictures.example",), resolve=Names(["127.0.0.1"]))
         return await guard.fetch(f"http://Pictures.example:{port}/", ByteBudget(9), 5)
 
-    assert serving(handler, steps).body == b"x"
+    assert serve(handler, steps).body == b"x"
     assert heard[0].startswith("pictures.example:")
 
 
-def redirecting(to: str, status: int = 302) -> Callable[[Exchange], Awaitable[None]]:
+def redirect(to: str, status: int = 302) -> Callable[[Exchange], Awaitable[None]]:
     async def handler(exchange: Exchange) -> None:
         if exchange.request.path == "/end":
             await exchange.send(200, {"content-type": "text/plain"}, b"end")
@@ -169,8 +169,8 @@ def redirecting(to: str, status: int = 302) -> Callable[[Exchange], Awaitable[No
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_followed(status):
-    page = serving(
-        redirecting("/end", status), lambda server: GuardedFetcher(LOOPBACK).fetch(server.base_url, ByteBudget(9), 5)
+    page = serve(
+        redirect("/end", status), lambda server: GuardedFetcher(LOOPBACK).fetch(server.base_url, ByteBudget(9), 5)
     )
     assert (page.media_type, page.body) == ("text/plain", b"end")
     assert page.url.endswith("/end")
@@ -192,7 +192,7 @@ def test_a_redirect_is_followed(status):
 )
 def test_a_redirect_is_a_link_like_any_other(to, why):
     with pytest.raises(LinkRefused, match=why):
-        serving(redirecting(to), lambda server: GuardedFetcher(LOOPBACK).fetch(server.base_url, ByteBudget(9), 5))
+        serve(redirect(to), lambda server: GuardedFetcher(LOOPBACK).fetch(server.base_url, ByteBudget(9), 5))
 
 
 async def endless(exchange: Exchange) -> None:
@@ -238,7 +238,7 @@ async def missing(exchange: Exchange) -> None:
 )
 def test_a_server_that_wants_more_of_us_does_not_get_it(handler, why):
     with pytest.raises(LinkRefused, match=why) as told:
-        serving(handler, lambda server: GuardedFetcher(LOOPBACK).fetch(server.base_url, ByteBudget(100_000), 0.3))
+        serve(handler, lambda server: GuardedFetcher(LOOPBACK).fetch(server.base_url, ByteBudget(100_000), 0.3))
     assert "secrets" not in str(told.value)
 
 
@@ -248,7 +248,7 @@ def test_a_length_that_is_too_much_is_not_waited_for():
         await exchange.wait_disconnected()
 
     with pytest.raises(LinkRefused, match="larger"):
-        serving(handler, lambda server: GuardedFetcher(LOOPBACK).fetch(server.base_url, ByteBudget(1000), 5))
+        serve(handler, lambda server: GuardedFetcher(LOOPBACK).fetch(server.base_url, ByteBudget(1000), 5))
 
 
 def test_several_fetches_share_their_room():
@@ -260,19 +260,17 @@ def test_several_fetches_share_their_room():
         fetches = (GuardedFetcher(LOOPBACK).fetch(server.base_url, room, 5) for _ in range(2))
         return await asyncio.gather(*fetches, return_exceptions=True)
 
-    kinds = sorted(type(found).__name__ for found in serving(handler, steps))
+    kinds = sorted(type(found).__name__ for found in serve(handler, steps))
     assert kinds == ["LinkRefused", "LinkedPage"]
 
 
 def test_a_proxy_from_the_environment_is_not_used(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    assert serving(
-        redirecting("/end"), lambda server: GuardedFetcher(LOOPBACK).fetch(server.base_url, ByteBudget(9), 5)
-    )
+    assert serve(redirect("/end"), lambda server: GuardedFetcher(LOOPBACK).fetch(server.base_url, ByteBudget(9), 5))
 
 
-def secured(reply: bytes, *, issued_for: str, asked_as: str) -> LinkedPage:
+def secure(reply: bytes, *, issued_for: str, asked_as: str) -> LinkedPage:
     """Fetch from a server whose certificate authority is trusted."""
     authority = trustme.CA()
     context, trust = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
@@ -312,12 +310,12 @@ REPLY = b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecret"
 
 
 def test_a_certificate_must_be_for_the_name_of_the_link():
-    assert secured(REPLY, issued_for="names.example", asked_as="names.example").body == b"secret"
+    assert secure(REPLY, issued_for="names.example", asked_as="names.example").body == b"secret"
     with pytest.raises(LinkRefused, match="reached"):
-        secured(REPLY, issued_for="names.example", asked_as="others.example")
+        secure(REPLY, issued_for="names.example", asked_as="others.example")
 
 
 def test_a_redirect_from_https_to_http_is_refused():
     reply = b"HTTP/1.1 302 Found\r\nlocation: http://names.example/\r\ncontent-length: 0\r\n\r\n"
     with pytest.raises(LinkRefused, match="from https to http"):
-        secured(reply, issued_for="names.example", asked_as="names.example")
+        secure(reply, issued_for="names.example", asked_as="names.example")

@@ -18,7 +18,7 @@ PACKED = FetchRules(allows_gzip=True)
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
-def packed(data: bytes) -> bytes:
+def pack(data: bytes) -> bytes:
     """Compress without a timestamp, because test ids are built from the bytes."""
     return gzip.compress(data, mtime=0)
 
@@ -63,7 +63,7 @@ def endlessly(start: bytes, again: bytes) -> Iterator[bytes]:
         (OK + b"transfer-encoding: chunked\r\n\r\n1;", b"y" * 65536),
         (OK + b"transfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\nx: ", b"y" * 65536),
         (OK + b"transfer-encoding: chunked\r\n\r\n", b"1\r\na\r\n" * 10000),
-        (OK + b"content-encoding: gzip\r\n\r\n", packed(b"") * 1000),
+        (OK + b"content-encoding: gzip\r\n\r\n", pack(b"") * 1000),
     ],
     ids=["value", "name", "reason", "headers", "informal", "extension", "trailer", "chunks", "empty-members"],
 )
@@ -78,7 +78,7 @@ def test_an_endless_reply_is_left_after_some_of_it_wherever_it_is_endless(start,
 
 
 def test_a_compressed_page_is_decompressed_if_gzip_was_requested():
-    body = packed(b"hello" * 100)
+    body = pack(b"hello" * 100)
     head = (
         OK
         + f'Content-Encoding: GZip\r\ncontent-type: text/html; charset="UTF-8"\r\ncontent-length: {len(body)}\r\n\r\n'.encode()
@@ -111,12 +111,12 @@ def test_a_decompression_bomb_is_refused():
     [
         (b"content-encoding: br\r\n", b"x", PACKED),
         (b"content-encoding: deflate\r\n", zlib.compress(b"x"), PACKED),
-        (b"content-encoding: gzip, gzip\r\n", packed(packed(b"x")), PACKED),
-        (b"content-encoding: gzip\r\ncontent-encoding: gzip\r\n", packed(packed(b"x")), PACKED),
+        (b"content-encoding: gzip, gzip\r\n", pack(pack(b"x")), PACKED),
+        (b"content-encoding: gzip\r\ncontent-encoding: gzip\r\n", pack(pack(b"x")), PACKED),
         (b"content-encoding: identity\r\ncontent-encoding: br\r\n", b"x", PACKED),
         (b"content-encoding: gzip\r\n", b"no gzip", PACKED),
-        (b"content-encoding: gzip\r\n", packed(b"cut off")[:-4], PACKED),
-        (b"content-encoding: gzip\r\n", packed(b"x"), FetchRules()),
+        (b"content-encoding: gzip\r\n", pack(b"cut off")[:-4], PACKED),
+        (b"content-encoding: gzip\r\n", pack(b"x"), FetchRules()),
     ],
 )
 def test_an_encoding_that_was_not_requested_or_is_broken_is_refused(headers, body, terms):
@@ -163,7 +163,7 @@ def test_every_redirect_is_admitted_before_its_name_is_resolved():
     assert looked_up == ["good.example"]
 
 
-def listening_on(addresses: list[str], steps: Callable[[int], Awaitable[Any]]) -> Any:
+def listen_on(addresses: list[str], steps: Callable[[int], Awaitable[Any]]) -> Any:
     async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         writer.write(OK + b"\r\n" + head)
@@ -177,7 +177,7 @@ def listening_on(addresses: list[str], steps: Callable[[int], Awaitable[Any]]) -
 
 
 def test_ipv6_works_from_end_to_end():
-    page = listening_on(
+    page = listen_on(
         ["::1"], lambda port: GuardedFetcher((f"[::1]:{port}",)).fetch(f"http://[0::1]:{port}/a", ByteBudget(999), 5)
     )
     assert page.body.startswith(b"GET /a HTTP/1.1\r\nhost: [::1]:")
@@ -188,7 +188,7 @@ def test_the_next_address_of_a_host_is_tried_if_the_first_does_not_answer():
         return ["127.0.0.2", "127.0.0.1"]
 
     guard = GuardedFetcher(("two.example",), resolve=names)
-    page = listening_on(["127.0.0.1"], lambda port: guard.fetch(f"http://two.example:{port}/", ByteBudget(999), 5))
+    page = listen_on(["127.0.0.1"], lambda port: guard.fetch(f"http://two.example:{port}/", ByteBudget(999), 5))
     assert b"host: two.example:" in page.body
 
 

@@ -196,14 +196,14 @@ class Caller:
         parts += [{"text": prompt}] if prompt else []
         declared = [{"name": name, "parametersJsonSchema": one} for name, one in self.tools.items()]
         body = {"model": MODEL, "conversation": self.conversation, "input": parts, "stream": self.streamed}
-        chunks = posted(f"{self.base_url}/v1/gemini", body | {"tools": [{"functionDeclarations": declared}]})
+        chunks = post(f"{self.base_url}/v1/gemini", body | {"tools": [{"functionDeclarations": declared}]})
         said = [part for chunk in chunks for part in chunk["candidates"][0].get("content", {}).get("parts", [])]
         made = [part["functionCall"] for part in said if "functionCall" in part]
         text = "".join(part.get("text", "") for part in said if not part.get("thought"))
         return text, [Call(id=one["id"], name=one["name"], arguments=json.dumps(one["args"])) for one in made]
 
 
-def posted(url: str, body: Any) -> list[dict[str, Any]]:
+def post(url: str, body: Any) -> list[dict[str, Any]]:
     """Post JSON; return what comes, event by event if it comes so."""
     parts = urlsplit(url)
     link = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=20)

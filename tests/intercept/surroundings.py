@@ -29,7 +29,7 @@ class Upstream:
 
     def __init__(self) -> None:
         self.heard: list[Request] = []
-        self.answer: Answer = _nothing
+        self.answer: Answer = _do_nothing
         self.base_url = ""
 
     async def handle(self, exchange: Exchange) -> None:
@@ -37,7 +37,7 @@ class Upstream:
         await self.answer(exchange)
 
 
-async def _nothing(exchange: Exchange) -> None:
+async def _do_nothing(exchange: Exchange) -> None:
     await exchange.send(200, {"content-type": "application/json"}, b"{}")
 
 

@@ -24,7 +24,7 @@ def fed(turn, kind, raw, size=10_000, names=("look",)):
     return capture, told
 
 
-def framed(chunks):
+def frame(chunks):
     return b"".join(b"data: " + one + b"\r\n\r\n" for one in chunks)
 
 
@@ -45,8 +45,8 @@ def test_the_first_call_becomes_text_the_others_are_removed_and_the_rest_is_unch
         chunk(b'{"text":"wait"}', wrapped=wrapped),
         chunk(LAST, finish=b"STOP", wrapped=wrapped),
     ]
-    capture, told = fed(EVENTS, "text/event-stream", framed(chunks), size)
-    assert told == framed(expected)
+    capture, told = fed(EVENTS, "text/event-stream", frame(chunks), size)
+    assert told == frame(expected)
     assert [call.part for call in capture.calls] == [LOOK] * 4
     capture, told = fed(ITEMS, "application/json", b"[" + b",\n".join(chunks) + b"]", size)
     assert told == b"[" + b",\n".join(expected) + b"]"
@@ -63,7 +63,7 @@ def test_a_whole_reply_keeps_all_but_its_calls():
 @pytest.mark.parametrize("form", [EVENTS, ITEMS, WHOLE], ids=["events", "items", "whole"])
 def test_a_reply_without_our_calls_passes_byte_by_byte(form):
     chunks = [chunk(WORDS), chunk(OWN, finish=b"STOP")]
-    raw = {"sse": framed(chunks), "": b"[" + b",\r\n".join(chunks) + b"]"}["sse" if form.events else ""]
+    raw = {"sse": frame(chunks), "": b"[" + b",\r\n".join(chunks) + b"]"}["sse" if form.events else ""]
     raw = raw if form.stream else chunks[1]
     _, told = fed(form, "text/event-stream" if form.events else "application/json", raw, 3)
     assert told == raw

@@ -20,7 +20,7 @@ MARK = "dt-0123456789abcdef"
 PART = b'{"functionCall":{"name":"ours","args":{}},"thoughtSignature":"c2ln"}'
 
 
-def recorded(kind):
+def load_recordings(kind):
     named = [("gemini", one) for one in exchanges("gemini")] + [
         ("code_assist", one) for one in exchanges("code_assist")
     ]
@@ -37,7 +37,7 @@ def calls_in(events):
     return [part.name for part in parts if isinstance(part, ToolCall) and part.executor == "client"]
 
 
-def passed(raw, names, size, turn=STREAM, kind="text/event-stream"):
+def pass_through(raw, names, size, turn=STREAM, kind="text/event-stream"):
     capture = CallCapture(frozenset(names), f"wait {MARK}")
     form = choose_reply_form(turn, kind, capture)
     return capture, b"".join(form.feed(raw[at : at + size]) for at in range(0, len(raw), size)) + form.close()
@@ -45,18 +45,18 @@ def passed(raw, names, size, turn=STREAM, kind="text/event-stream"):
 
 @needs_shelf
 def test_recorded_streams_stay_valid_when_their_calls_are_taken_out():
-    streams = recorded("sse")
+    streams = load_recordings("sse")
     assert len(streams) > 200
     with_calls = 0
     for _, one in streams:
         raw = one["sse"].encode()
-        assert passed(raw, (), 50)[1] == raw
+        assert pass_through(raw, (), 50)[1] == raw
         before = events_of(raw)
         names = calls_in(before)
         if b"partialArgs" in raw or b"willContinue" in raw:
             continue
-        capture, told = passed(raw, names, 97)
-        assert passed(raw, names, len(raw))[1] == told
+        capture, told = pass_through(raw, names, 97)
+        assert pass_through(raw, names, len(raw))[1] == told
         after = events_of(told)
         assert not calls_in(after), one["id"]
         assert isinstance(after[-1], Failed) == isinstance(before[-1], Failed), one["id"]
@@ -70,13 +70,13 @@ def test_recorded_streams_stay_valid_when_their_calls_are_taken_out():
 @needs_shelf
 def test_recorded_whole_replies_stay_valid_when_their_calls_are_taken_out():
     found = 0
-    for _, one in recorded("response"):
+    for _, one in load_recordings("response"):
         raw = json.dumps(one["response"], indent=1).encode()
         if isinstance(one["response"], list) or b'"functionCall"' not in raw:
             continue
         parts = one["response"]["candidates"][0]["content"]["parts"]
         names = [part["functionCall"]["name"] for part in parts if "functionCall" in part]
-        capture, told = passed(raw, names, 1000, TurnRequest(), "application/json")
+        capture, told = pass_through(raw, names, 1000, TurnRequest(), "application/json")
         assert [call.name for call in capture.calls] == names
         response = GEMINI.parse_response(told)
         assert not [part for part in response.parts if isinstance(part, ToolCall) and part.executor == "client"]
@@ -91,7 +91,7 @@ def test_recorded_requests_keep_all_that_no_rule_is_about(strip):
     group = Group(mark=MARK, calls=(call,), results=(b'{"functionResponse":{"name":"ours","response":{}}}',))
     tools = CallerTools(objects=(b'{"functionDeclarations":[{"name":"ours"}]}',), names=frozenset({"ours"}))
     plan = RewritePlan(tools=tools, strip=strip, groups={MARK: group}, placeholder="wait {id}", prompt=PROMPT)
-    asked = [(name, one) for name, one in recorded("request") if one["op"] == "generate"]
+    asked = [(name, one) for name, one in load_recordings("request") if one["op"] == "generate"]
     assert len(asked) > 500
     for name, one in asked:
         wrapped = name == "code_assist"

@@ -36,7 +36,7 @@ def model(*parts):
     return {"role": "model", "parts": [{"text": part} if isinstance(part, str) else part for part in parts]}
 
 
-def changed(rule, body, with_plan, *, wrapped=False):
+def change(rule, body, with_plan, *, wrapped=False):
     """Apply one rule; return what it says and what comes out."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     document = GeminiDocument(raw, wrapped=wrapped)
@@ -49,7 +49,7 @@ def changed(rule, body, with_plan, *, wrapped=False):
 @pytest.mark.parametrize("rule", [rule for _, rule in RULES], ids=[name for name, _ in RULES])
 def test_no_rule_does_anything_without_a_reason(rule):
     body = b'{ "contents" : [ {"parts":[{"text":"hi"}]} ],\n "tools":[{"googleSearch":{}}], "odd": 1e400 }'
-    did, _ = changed(
+    did, _ = change(
         rule, json.dumps({"contents": [user("hi")], "tools": [{"googleSearch": {}}]}).encode(), RewritePlan()
     )
     assert not did
@@ -86,13 +86,13 @@ OWN = [
     ],
 )
 def test_tools_are_removed_by_name_and_those_with_the_callers_names_always(strip, left):
-    _, told = changed(strip_tools, {"contents": [], "tools": OWN}, RewritePlan(tools=TOOLS, strip=strip))
+    _, told = change(strip_tools, {"contents": [], "tools": OWN}, RewritePlan(tools=TOOLS, strip=strip))
     assert told.get("tools") == left
 
 
 def test_the_function_calling_config_is_removed_if_no_tools_are_left():
     body = {"tool_config": {"functionCallingConfig": {"mode": "ANY"}, "retrievalConfig": {"languageCode": "de"}}}
-    _, told = changed(strip_tools, body, RewritePlan(tools=TOOLS))
+    _, told = change(strip_tools, body, RewritePlan(tools=TOOLS))
     assert told == {"tool_config": {"retrievalConfig": {"languageCode": "de"}}}
 
 
@@ -102,7 +102,7 @@ def test_functions_of_both_sides_are_in_one_list_and_the_callers_choice_applies(
         "tools": [{"urlContext": {}}, {"function_declarations": [{"name": "own"}]}],
         "toolConfig": {"functionCallingConfig": {"mode": "NONE", "streamFunctionCallArguments": True}, "x": 1},
     }
-    _, told = changed(inject_tools, body, RewritePlan(tools=tools))
+    _, told = change(inject_tools, body, RewritePlan(tools=tools))
     assert told == {
         "tools": [
             {"urlContext": {}},
@@ -115,7 +115,7 @@ def test_functions_of_both_sides_are_in_one_list_and_the_callers_choice_applies(
 
 def test_calls_come_whole_also_where_the_client_wants_pieces():
     body = {"toolConfig": {"functionCallingConfig": {"mode": "AUTO", "streamFunctionCallArguments": True}}}
-    _, told = changed(inject_tools, body, RewritePlan(tools=TOOLS))
+    _, told = change(inject_tools, body, RewritePlan(tools=TOOLS))
     assert told["toolConfig"] == {"functionCallingConfig": {"mode": "AUTO"}}
 
 
@@ -137,7 +137,7 @@ CALL, ANSWER = json.loads(PART), {"role": "user", "parts": [json.loads(RESULT)]}
     ids=["at the end", "before our prompt", "among words", "laid out anew", "in pieces", "told again", "not ours", "not the model's"],
 )  # fmt: skip
 def test_a_placeholder_becomes_calls_and_their_results_follow(before, after):
-    did, told = changed(insert_results, {"contents": before}, plan(group()))
+    did, told = change(insert_results, {"contents": before}, plan(group()))
     assert (did, told["contents"]) == (after is not None, after or before)
 
 
@@ -150,15 +150,13 @@ def test_calls_are_put_in_byte_for_byte():
 
 @pytest.mark.parametrize("more", [{"results": None}, {"is_given_up": True}], ids=["without results", "given up"])
 def test_a_placeholder_without_results_stays_what_it_is(more):
-    did, _ = changed(
-        insert_results, {"contents": [user("q"), model(f"Wait ({MARK})."), user("x")]}, plan(group(**more))
-    )
+    did, _ = change(insert_results, {"contents": [user("q"), model(f"Wait ({MARK})."), user("x")]}, plan(group(**more)))
     assert not did
 
 
 def test_two_placeholders_each_have_their_own_results():
     contents = [user("q"), model(f"Wait ({MARK})."), user("go on"), model(f"Wait ({OTHER})."), user("go on")]
-    _, told = changed(insert_results, {"contents": contents}, plan(group(), group(OTHER)))
+    _, told = change(insert_results, {"contents": contents}, plan(group(), group(OTHER)))
     assert told["contents"] == [user("q"), model(CALL), ANSWER, user("go on"), model(CALL), ANSWER, user("go on")]
 
 
@@ -166,7 +164,7 @@ def test_results_of_program_and_caller_are_in_the_order_of_the_calls():
     own = {"functionCall": {"name": "own", "id": "o"}}
     result = {"functionResponse": {"name": "own", "id": "o", "response": {}}}
     contents = [model(own, f"Wait ({MARK})."), {"role": "user", "parts": [{"text": "and"}, result]}]
-    _, told = changed(insert_results, {"contents": contents}, plan(group()))
+    _, told = change(insert_results, {"contents": contents}, plan(group()))
     assert told["contents"] == [
         model(own, CALL),
         {"role": "user", "parts": [result, json.loads(RESULT)]},
@@ -188,7 +186,7 @@ def test_results_of_program_and_caller_are_in_the_order_of_the_calls():
 def test_a_conversation_that_the_client_forgot_is_put_back(now, after):
     before = [user("context"), user("q")]
     one = group(before=json.dumps(before).encode(), last_turn_digest=digest_of(json.dumps(user("q")).encode()))
-    _, told = changed(restore_conversation, {"contents": now}, plan(one, ready=one))
+    _, told = change(restore_conversation, {"contents": now}, plan(one, ready=one))
     assert told["contents"] == [*before, model(CALL), ANSWER, *after]
 
 
@@ -226,7 +224,7 @@ def test_a_conversation_is_not_inserted_if_the_calls_are_already_there():
     ],
 )
 def test_the_placeholder_prompt_is_removed_unless_it_is_the_only_user_text(before, after):
-    did, told = changed(remove_prompt, {"contents": before}, plan(group()))
+    did, told = change(remove_prompt, {"contents": before}, plan(group()))
     assert (did, told["contents"]) == (after is not None, after or before)
 
 
@@ -240,7 +238,7 @@ def test_the_placeholder_prompt_is_removed_unless_it_is_the_only_user_text(befor
     ],
 )
 def test_another_model_is_named_where_one_is(body, wrapped, after):
-    did, told = changed(set_model, body, RewritePlan(model="new"), wrapped=wrapped)
+    did, told = change(set_model, body, RewritePlan(model="new"), wrapped=wrapped)
     assert (did, told) == (after is not None, after or body)
 
 
@@ -255,7 +253,7 @@ def test_another_model_is_named_where_one_is(body, wrapped, after):
     ],
 )  # fmt: skip
 def test_instructions_are_added_or_replaced(body, mode, after):
-    did, told = changed(set_instructions, body, RewritePlan(system="S", system_mode=mode))
+    did, told = change(set_instructions, body, RewritePlan(system="S", system_mode=mode))
     assert (did, told) == (True, after)
 
 

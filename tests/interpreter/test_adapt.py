@@ -14,7 +14,7 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.signature_envelopes import seal_signature
 from dragoman.interpreter.translate import translate_request
 from dragoman.interpreter.undo import Undo
-from interpreter.workbench import build_message, encoded, loss_pointers
+from interpreter.workbench import build_message, encode, loss_pointers
 
 HI = build_message("user", "hi")
 CALL = ToolCall(id="a", name="f", arguments="{}", where="/c")
@@ -324,7 +324,7 @@ BODIES = {
 def test_minus_one_means_that_top_p_and_top_k_are_unset(source, target, model):
     if source == target:
         pytest.skip("forwarded unchanged")
-    translation = translate_request(Call(encoded(BODIES[source]), "m"), source, target, model=model)
+    translation = translate_request(Call(encode(BODIES[source]), "m"), source, target, model=model)
     sent = translation.call.body.lower().replace(b"_", b"")
     assert b"topp" not in sent
     assert b"topk" not in sent

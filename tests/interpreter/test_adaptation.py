@@ -6,7 +6,7 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.schema.conversion import Note
 from dragoman.interpreter.undo import Undo
-from interpreter.workbench import adaptation_for, encoded, loss_pointers
+from interpreter.workbench import adaptation_for, encode, loss_pointers
 
 
 def test_a_legal_name_is_kept_and_needs_no_undo():
@@ -36,7 +36,7 @@ def test_a_namespace_stays_separate_if_the_target_has_namespaces():
 def test_notes_of_a_conversion_are_reported_below_the_schema_that_the_document_has():
     function = {"name": "f", "parameters": {"properties": {"a": {"x": 1, "y": 2}}}}
     fitting = adaptation_for("gemini", document={"tools": [{"function": function}]})
-    tool = Tool(name="f", parameters=encoded(function["parameters"]), where="/tools/0")
+    tool = Tool(name="f", parameters=encode(function["parameters"]), where="/tools/0")
     notes = (Note("/properties/a/x", "gone", "dropped"), Note("/properties", "bent", "approximated"))
     fitting.report_notes(notes, "tool.parameters", tool)
     assert loss_pointers(fitting) == [

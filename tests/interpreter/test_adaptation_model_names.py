@@ -9,7 +9,7 @@ from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.rule import CheckContext, Violation
-from interpreter.workbench import encoded
+from interpreter.workbench import encode
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_models_that_come_later_are_sent_nothing_that_the_newest_refuse(dialect,
         "reasoning_effort": effort,
         "temperature": 0.3,
     }
-    result = translate_request(Call(encoded(body), "m"), "chat", dialect, model=model).call
+    result = translate_request(Call(encode(body), "m"), "chat", dialect, model=model).call
     assert not isinstance(APIS[dialect].accept(result.body, CheckContext(model=model), TokenSigner()), Violation)
 
 

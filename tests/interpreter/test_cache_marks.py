@@ -11,7 +11,7 @@ from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.cache_marks import find_nearest_lifetime
 from dragoman.interpreter.history import adapt_messages
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import adaptation_for, build_message, build_request, encoded, loss_pointers
+from interpreter.workbench import adaptation_for, build_message, build_request, encode, loss_pointers
 from oracles import check_request
 
 MODELS = {"messages": "claude-opus-5", "chat": "gpt-5.6", "responses": "gpt-6-luna"}
@@ -23,7 +23,7 @@ def text(words="hi", **more):
     return Text(text=words, where="/p", **more)
 
 
-def fitted(dialect, model, role, *parts):
+def adapt_part(dialect, model, role, *parts):
     """Return the parts of one message for a target, and its losses; pointers are those of Messages."""
     adaptation = adaptation_for(dialect, model, source="messages")
     (message,) = adapt_messages((build_message(role, *parts, where="/m"),), adaptation)
@@ -67,19 +67,19 @@ def test_the_nearest_lifetime_is_the_one_that_differs_by_the_least_factor(lifeti
 )
 @pytest.mark.parametrize("role", ["user", "system"])
 def test_a_cache_marker_requests_a_lifetime_that_the_target_supports(role, dialect, cache, output, losses):
-    assert fitted(dialect, MODELS[dialect], role, text(cache=cache)) == ((text(cache=output),), losses)
+    assert adapt_part(dialect, MODELS[dialect], role, text(cache=cache)) == ((text(cache=output),), losses)
 
 
 @pytest.mark.parametrize(("dialect", "model"), WITHOUT)
 @pytest.mark.parametrize("role", ["user", "assistant"])
 def test_a_mark_is_reported_where_there_are_none(dialect, model, role):
-    assert fitted(dialect, model, role, text(cache="1h")) == ((text(),), [("dropped", MARK)])
+    assert adapt_part(dialect, model, role, text(cache="1h")) == ((text(),), [("dropped", MARK)])
 
 
 @pytest.mark.parametrize(("dialect", "kept"), [("messages", True), ("chat", False), ("responses", False)])
 @pytest.mark.parametrize("part", [text(cache=""), ToolCall(id="a", name="f", arguments="{}", where="/p", cache="")])
 def test_only_claude_has_cache_markers_on_assistant_messages(dialect, kept, part):
-    (after,), losses = fitted(dialect, MODELS[dialect], "assistant", part)
+    (after,), losses = adapt_part(dialect, MODELS[dialect], "assistant", part)
     assert (after.cache, losses) == (("", []) if kept else (None, [("dropped", MARK)]))
 
 
@@ -105,13 +105,13 @@ PICTURE = Media(kind="image", media_type="image/png", source=Inline("QUE="), whe
 )
 def test_the_cache_marker_of_a_result_is_on_its_last_part(content, after, losses):
     result = ToolResult(call_id="a", content=content, where="/p", cache="12h")
-    (output, *_), found = fitted("chat", "gpt-5.6", "user", result)
+    (output, *_), found = adapt_part("chat", "gpt-5.6", "user", result)
     assert (output.content, output.cache, found) == (after, None, losses)
 
 
 def test_the_mark_of_a_result_stays_on_it_where_the_target_has_a_place_for_it():
     result = ToolResult(call_id="a", content=(Text(text="a"),), where="/p", cache="1h")
-    assert fitted("messages", "claude-opus-5", "user", result) == ((result,), [])
+    assert adapt_part("messages", "claude-opus-5", "user", result) == ((result,), [])
 
 
 def options(source, target, model, raw):
@@ -169,7 +169,7 @@ def test_marks_of_claude_make_a_request_that_openais_types_take(target):
             {"role": "user", "content": [result]},
         ],
     }
-    output = translate_request(Call(encoded(body)), "messages", target, model=MODELS[target])
+    output = translate_request(Call(encode(body)), "messages", target, model=MODELS[target])
     assert check_request(target, output.call.body) == []
     assert output.call.body.count(b'"ttl":"30m"') == 3
     assert [(loss.where, loss.grade, loss.leaves) for loss in output.losses if loss.kind == "dropped"] == [

@@ -14,7 +14,7 @@ from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.rule import CheckContext, Violation
-from interpreter.workbench import build_message, encoded
+from interpreter.workbench import build_message, encode
 
 CLAUDE = traits_for("messages", "claude-opus-5")
 GPT = traits_for("chat", "gpt-5.6")
@@ -25,7 +25,7 @@ def text(number, cache=None):
     return Text(text=f"t{number}", where=f"/{number}", cache=cache)
 
 
-def fitted(*lifetimes, traits=CLAUDE):
+def adapt_part(*lifetimes, traits=CLAUDE):
     turns = tuple(build_message("user", text(number, cache)) for number, cache in enumerate(lifetimes))
     ledger = Ledger({"part.cache": (BREAKPOINT,)})
     after = limit_marks(turns, traits, ledger)
@@ -49,7 +49,7 @@ def fitted(*lifetimes, traits=CLAUDE):
     ],
 )
 def test_the_last_four_cache_markers_are_kept_and_none_outlives_an_earlier_one(marks, expected, losses):
-    assert fitted(*marks) == (expected, losses)
+    assert adapt_part(*marks) == (expected, losses)
 
 
 def test_valid_cache_markers_leave_turns_unchanged():
@@ -63,7 +63,7 @@ def test_valid_cache_markers_leave_turns_unchanged():
 
 
 def test_cache_markers_are_not_counted_for_a_target_without_a_limit():
-    assert fitted(*[""] * 9, traits=GPT) == ([""] * 9, [])
+    assert adapt_part(*[""] * 9, traits=GPT) == ([""] * 9, [])
 
 
 def test_marks_inside_a_result_count_before_its_own():
@@ -102,7 +102,7 @@ def longer(turns):
     for turn in range(turns):
         messages.append({"role": "user", "content": [marked(f"q{turn}" * 900, **(borrowed if turn % 2 else explicit))]})
         messages.append({"role": "assistant", "content": f"a{turn}"})
-    return encoded({"model": "m", "messages": [*messages, {"role": "user", "content": "q"}]})
+    return encode({"model": "m", "messages": [*messages, {"role": "user", "content": "q"}]})
 
 
 @pytest.mark.parametrize("turns", [2, 3, 4, 9])

@@ -9,10 +9,10 @@ from dragoman.core.parts import Data, Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.interpreter.core_request import choice_from, choice_to, messages_from, messages_to, tools_from, tools_to
-from interpreter.workbench import build_message, encoded
+from interpreter.workbench import build_message, encode
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
-TOOL = Tool(name="f", description="d", parameters=encoded(SCHEMA))
+TOOL = Tool(name="f", description="d", parameters=encode(SCHEMA))
 TOOLS = {
     "chat": [{"type": "function", "function": {"name": "f", "description": "d", "parameters": SCHEMA}}],
     "responses": [{"type": "function", "name": "f", "description": "d", "parameters": SCHEMA}],
@@ -54,14 +54,14 @@ HISTORY = {
 
 @pytest.mark.parametrize("dialect", TOOLS)
 def test_tools_are_read_and_written(dialect):
-    assert tools_from(dialect, encoded(TOOLS[dialect])) == (TOOL,)
+    assert tools_from(dialect, encode(TOOLS[dialect])) == (TOOL,)
     written, losses = tools_to(dialect, [TOOL], MODELS[dialect])
     assert (json.loads(written), losses) == (WRITTEN[dialect], ())
 
 
 @pytest.mark.parametrize("dialect", FORCED)
 def test_a_choice_is_read_and_written(dialect):
-    choice = choice_from(dialect, encoded(FORCED[dialect]))
+    choice = choice_from(dialect, encode(FORCED[dialect]))
     assert choice == ToolChoice(mode="required", names=("f",))
     written, losses = choice_to(dialect, choice, [TOOL], MODELS[dialect])
     assert (json.loads(written), losses) == (FORCED[dialect], ())
@@ -105,7 +105,7 @@ def test_calls_and_results_are_read(dialect):
     call = ToolCall(id="" if gemini else "a", name="f", arguments=CALL.arguments)
     content = Data(json=b'{"output":"ok"}') if gemini else Text(text="ok")
     result = ToolResult(call_id="" if gemini else "a", name="f" if gemini else "", content=(content,))
-    assert messages_from(dialect, encoded(HISTORY[dialect])) == (
+    assert messages_from(dialect, encode(HISTORY[dialect])) == (
         build_message("assistant", call),
         build_message("user", result),
     )

@@ -26,7 +26,7 @@ WRONG = {"message": "bad", "type": "invalid_request_error", "param": "messages[2
 BUSY = {"type": "error", "error": {"type": "overloaded_error", "message": "Over"}, "request_id": "req_1"}
 
 
-def translated(body: Any, status: int, source: str, client: str) -> tuple[dict[str, Any], list[str], dict[str, str]]:
+def translate(body: Any, status: int, source: str, client: str) -> tuple[dict[str, Any], list[str], dict[str, str]]:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     reply = translate_error(status, {}, raw, source, client)
     return json.loads(reply.body), [loss.where for loss in reply.losses], reply.headers
@@ -34,7 +34,7 @@ def translated(body: Any, status: int, source: str, client: str) -> tuple[dict[s
 
 @pytest.mark.parametrize("client", ["chat", "responses", "messages"])
 def test_googles_error_details_are_losses_except_the_retry_delay(client):
-    _, lost, headers = translated({"error": QUOTA}, 429, "gemini", client)
+    _, lost, headers = translate({"error": QUOTA}, 429, "gemini", client)
     details = "/error/details/1"
     assert lost == [f"{details}/@type", f"{details}/violations/0/quotaId", f"{details}/violations/0/quotaMetric"]
     assert headers["retry-after"] == "22"
@@ -42,27 +42,27 @@ def test_googles_error_details_are_losses_except_the_retry_delay(client):
 
 
 def test_the_parameter_at_fault_is_sent_if_the_clients_errors_have_a_field_for_it():
-    result, lost, _ = translated({"error": WRONG}, 400, "chat", "responses")
+    result, lost, _ = translate({"error": WRONG}, 400, "chat", "responses")
     assert (result["error"]["param"], lost) == ("messages[2].content", ["/error/code"])
-    result, lost, _ = translated({"error": WRONG}, 400, "chat", "gemini")
+    result, lost, _ = translate({"error": WRONG}, 400, "chat", "gemini")
     assert result["error"]["details"][0]["fieldViolations"][0]["field"] == "messages[2].content"
     assert lost == ["/error/code"]
-    assert translated({"error": WRONG}, 400, "chat", "messages")[1] == ["/error/code", "/error/param"]
+    assert translate({"error": WRONG}, 400, "chat", "messages")[1] == ["/error/code", "/error/param"]
 
 
 @pytest.mark.parametrize("client", ["chat", "responses", "gemini"])
 def test_the_id_of_a_request_is_reported_where_no_error_names_it(client):
-    assert translated(BUSY, 529, "messages", client)[1] == ["/request_id"]
+    assert translate(BUSY, 529, "messages", client)[1] == ["/request_id"]
 
 
 def test_a_message_that_is_json_is_sent_as_text():
     body = {"detail": [{"loc": ["body", "model"], "msg": "field required"}]}
-    assert translated(body, 422, "chat", "messages")[1] == []
+    assert translate(body, 422, "chat", "messages")[1] == []
 
 
 def test_a_proxys_page_is_reported_as_a_whole_and_an_empty_body_is_not():
-    assert translated(b"<html>oops</html>", 502, "chat", "messages")[1] == [""]
-    assert translated(b" ", 502, "chat", "messages")[1] == []
+    assert translate(b"<html>oops</html>", 502, "chat", "messages")[1] == [""]
+    assert translate(b" ", 502, "chat", "messages")[1] == []
 
 
 @pytest.mark.parametrize("name", DIALECTS)

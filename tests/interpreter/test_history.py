@@ -15,7 +15,7 @@ from interpreter.workbench import adaptation_for, build_message, exactly, loss_p
 GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "anthropic", "openai"))
 
 
-def fitted(dialect, model, *parts, role="assistant", **options):
+def adapt_part(dialect, model, *parts, role="assistant", **options):
     """Return the parts of one message for a target, and its losses; pointers are those of Messages."""
     adaptation = adaptation_for(dialect, model, source="messages", **options)
     (message,) = adapt_messages((build_message(role, *parts, where="/m"),), adaptation)
@@ -58,12 +58,12 @@ def test_a_message_that_needs_nothing_is_the_same_object(message):
     ],
 )
 def test_empty_text_is_left_out_where_it_is_refused(dialect, model, words, kept, losses):
-    assert fitted(dialect, model, text(words)) == ((text(words),) if kept else (), losses)
+    assert adapt_part(dialect, model, text(words)) == ((text(words),) if kept else (), losses)
 
 
 def test_empty_text_with_fields_of_its_own_is_reported_when_it_is_left_out():
     part = text("", extras=Extras("messages", {"/x": b"1"}))
-    assert fitted("gemini", "gemini-3-pro", part) == ((), [("dropped", "/p")])
+    assert adapt_part("gemini", "gemini-3-pro", part) == ((), [("dropped", "/p")])
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_participants_name_is_sent_if_the_target_has_a_field_for_it(dialect, m
 
 def test_citations_of_an_earlier_answer_are_not_sent_back():
     part = text(citations=(Citation("messages", b"{}"),))
-    assert fitted("gemini", "gemini-3-pro", part) == ((text(),), [("dropped", "/p/citations")])
+    assert adapt_part("gemini", "gemini-3-pro", part) == ((text(),), [("dropped", "/p/citations")])
 
 
 def thought(*texts, **more):
@@ -128,7 +128,7 @@ GONE = [("dropped", "/p")]
     ],
 )
 def test_reasoning_is_sent_to_its_signer_or_to_targets_that_accept_any(dialect, model, part, after, losses):
-    assert fitted(dialect, model, part) == ((after,) if after is not None else (), losses)
+    assert adapt_part(dialect, model, part) == ((after,) if after is not None else (), losses)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_reasoning_is_sent_to_its_signer_or_to_targets_that_accept_any(dialect, 
     ],
 )
 def test_arguments_are_an_object_where_the_wire_has_one(dialect, model, arguments, sent, losses):
-    assert fitted(dialect, model, call(arguments)) == ((call(sent),), losses)
+    assert adapt_part(dialect, model, call(arguments)) == ((call(sent),), losses)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_arguments_are_an_object_where_the_wire_has_one(dialect, model, argument
     ],
 )
 def test_a_free_form_call_is_a_functions_where_there_are_none(dialect, model, after):
-    assert fitted(dialect, model, call("ls", form="text")) == ((after,), [])
+    assert adapt_part(dialect, model, call("ls", form="text")) == ((after,), [])
 
 
 def test_a_free_form_input_is_wrapped_as_json():
@@ -203,7 +203,7 @@ def test_a_called_name_is_what_the_target_calls_the_tool(dialect, model, part, a
 def test_a_refusal_is_text_where_there_are_none(dialect, model, words, after):
     source = "responses" if dialect == "chat" else "chat"
     part = Refusal(text=words, where="/p", extras=Extras(source, {"/x": b"1"}))
-    result, losses = fitted(dialect, model, part)
+    result, losses = adapt_part(dialect, model, part)
     bent = [("approximated", "/p")] if any(isinstance(one, Text) for one in after) else []
     assert (result, losses) == (after, [*bent, ("dropped", "/p/x")])
     assert all(one.where == "/p" for one in result)
@@ -211,18 +211,18 @@ def test_a_refusal_is_text_where_there_are_none(dialect, model, words, after):
 
 def test_a_block_only_its_own_dialect_understands_reaches_only_that():
     block = Opaque(dialect="responses", raw=b"{}", where="/p")
-    assert fitted("responses", "gpt-5.6", block) == ((block,), [])
-    assert fitted("chat", "gpt-4.1", block) == ((), [("dropped", "/p")])
+    assert adapt_part("responses", "gpt-5.6", block) == ((block,), [])
+    assert adapt_part("chat", "gpt-4.1", block) == ((), [("dropped", "/p")])
 
 
 def test_data_passes():
-    assert fitted("chat", "gpt-4.1", Data(json=b"1")) == ((Data(json=b"1"),), [])
+    assert adapt_part("chat", "gpt-4.1", Data(json=b"1")) == ((Data(json=b"1"),), [])
 
 
 def test_parts_around_a_changed_one_stay_in_order():
     block = Opaque(dialect="responses", raw=b"{}", where="/p")
     parts = (Text(text="a"), block, Text(text="b"), call(""), Text(text="c"))
-    assert fitted("chat", "gpt-4.1", *parts)[0] == (Text(text="a"), Text(text="b"), call("{}"), Text(text="c"))
+    assert adapt_part("chat", "gpt-4.1", *parts)[0] == (Text(text="a"), Text(text="b"), call("{}"), Text(text="c"))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from interpreter.workbench import adaptation_for, build_message, exactly, loss_p
 GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "anthropic", "openai"))
 
 
-def fitted(dialect, model, *parts):
+def adapt_part(dialect, model, *parts):
     """Return the parts of one message for a target, and its losses; pointers are those of Messages."""
     adaptation = adaptation_for(dialect, model, source="messages")
     (message,) = adapt_messages((build_message("assistant", *parts, where="/m"),), adaptation)
@@ -95,7 +95,10 @@ def test_a_cache_marker_in_anthropics_format_is_dropped_for_targets_without_mark
 )
 def test_a_signature_on_text_reaches_only_its_issuer_in_its_own_dialect(dialect, model, signature, kept):
     losses = [] if kept else [("dropped", "/p/signature")]
-    assert fitted(dialect, model, text(signature=signature)) == ((text(signature=signature if kept else None),), losses)
+    assert adapt_part(dialect, model, text(signature=signature)) == (
+        (text(signature=signature if kept else None),),
+        losses,
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,7 +120,7 @@ def test_a_signature_on_a_call_reaches_only_its_issuer(dialect, model, signature
     losses = [] if kept else [("dropped", "/p/signature")]
     losses += [("dropped", "/p/x")] if burden else []
     part = call(signature=signature, **burden)
-    assert fitted(dialect, model, part) == ((call(signature=signature if kept else None),), losses)
+    assert adapt_part(dialect, model, part) == ((call(signature=signature if kept else None),), losses)
 
 
 def picture(kind="image", **more):

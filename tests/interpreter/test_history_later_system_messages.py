@@ -11,7 +11,7 @@ from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.history import arrange_turns
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import build_message, encoded, loss_pointers
+from interpreter.workbench import build_message, encode, loss_pointers
 
 HI, YES, SO = build_message("user", "hi"), build_message("assistant", "yes"), build_message("user", "so")
 LATER, MORE = build_message("system", "rule"), build_message("system", "more")
@@ -87,7 +87,7 @@ def test_the_roles_of_a_translated_request_are_in_an_order_claude_takes():
     messages = [
         {"role": role, "content": role} for role in ("user", "assistant", "system", "user", "system", "assistant")
     ]
-    call = Call(encoded({"model": "m", "messages": [*messages, {"role": "user", "content": "so"}]}))
+    call = Call(encode({"model": "m", "messages": [*messages, {"role": "user", "content": "so"}]}))
     translation = translate_request(call, "chat", "messages", model="claude-opus-5")
     result = json.loads(translation.call.body)["messages"]
     assert [message["role"] for message in result] == ["user", "assistant", "user", "system", "assistant", "user"]

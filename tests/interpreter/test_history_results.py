@@ -17,7 +17,7 @@ TARGETS = {
 }
 
 
-def fitted(target, *parts, role="user", source="messages", **changes):
+def adapt_part(target, *parts, role="user", source="messages", **changes):
     adaptation = adaptation_for(target.partition(" ")[0], TARGETS[target], source=source, **changes)
     (message,) = adapt_messages((build_message(role, *parts, where="/m"),), adaptation)
     return message.parts, loss_pointers(adaptation)
@@ -47,12 +47,12 @@ def test_a_plain_result_is_the_same_object(target, part):
     ],
 )
 def test_a_failed_result_is_marked_in_text_if_the_target_has_no_flag(target, after, losses):
-    assert fitted(target, result("bad", failed=True)) == ((after,), losses)
+    assert adapt_part(target, result("bad", failed=True)) == ((after,), losses)
 
 
 def test_a_failed_result_with_data_becomes_one_text():
     part = result("bad", Data(json=b'{"n":1}'), failed=True)
-    assert fitted("chat", part)[0] == (result('Error: bad\n{"n":1}'),)
+    assert adapt_part("chat", part)[0] == (result('Error: bad\n{"n":1}'),)
 
 
 MARKED = Text(text="bad", cache="30m")
@@ -70,7 +70,7 @@ MARKED = Text(text="bad", cache="30m")
     ],
 )
 def test_a_failure_keeps_the_media_and_the_cache_marks_of_its_result(content, after):
-    output = fitted("responses", result(*content, failed=True))
+    output = adapt_part("responses", result(*content, failed=True))
     assert output == ((result(*after),), [("approximated", "/p/is_error")])
 
 
@@ -85,44 +85,44 @@ def test_a_failure_keeps_the_media_and_the_cache_marks_of_its_result(content, af
     ],
 )
 def test_media_in_a_result_is_moved_behind_it_where_results_hold_none(target, after, losses):
-    assert fitted(target, result("see", PNG)) == (after, losses)
+    assert adapt_part(target, result("see", PNG)) == (after, losses)
 
 
 def test_unsupported_media_is_replaced_by_a_placeholder():
     film = Media(kind="video", media_type="video/mp4", source=Inline("AAAA"), where="/p/i")
     after = result("see", "[video left out: the target takes no video]")
-    assert fitted("messages", result("see", film)) == ((after,), [("dropped", "/p/i")])
+    assert adapt_part("messages", result("see", film)) == ((after,), [("dropped", "/p/i")])
 
 
 def test_a_block_of_another_dialect_in_a_result_is_dropped_and_the_rest_stays():
     part = result("a", Opaque(dialect="responses", raw=b"{}", where="/p/b"), "b")
-    assert fitted("messages", part) == ((result("a", "b"),), [("dropped", "/p/b")])
+    assert adapt_part("messages", part) == ((result("a", "b"),), [("dropped", "/p/b")])
 
 
 def test_empty_text_in_a_result_is_left_out_where_it_is_refused():
     blank = Text(text=" ", where="/p/b")
-    assert fitted("messages", result(blank)) == ((result(),), [("dropped", "/p/b")])
-    assert fitted("chat", result(blank)) == ((result(" "),), [])
+    assert adapt_part("messages", result(blank)) == ((result(),), [("dropped", "/p/b")])
+    assert adapt_part("chat", result(blank)) == ((result(" "),), [])
 
 
 def test_a_results_own_fields_and_mark_are_dropped():
     part = result("ok", extras=Extras("messages", {"/x": b"1"}), cache="30m")
     losses = [("dropped", "/p/cache_control"), ("dropped", "/p/x")]
-    assert fitted("gemini", part) == ((result("ok"),), losses)
+    assert adapt_part("gemini", part) == ((result("ok"),), losses)
 
 
 def test_fields_and_marks_of_a_results_text_are_dropped():
     words = Text(text="ok", where="/p/t", extras=Extras("messages", {"/x": b"1"}))
     marked = Text(text="ok", where="/p/t", cache="")
-    assert fitted("gemini", result(words)) == ((result("ok"),), [("dropped", "/p/t/x")])
-    assert fitted("gemini", result(marked)) == ((result("ok"),), [("dropped", "/p/t/cache_control")])
+    assert adapt_part("gemini", result(words)) == ((result("ok"),), [("dropped", "/p/t/x")])
+    assert adapt_part("gemini", result(marked)) == ((result("ok"),), [("dropped", "/p/t/cache_control")])
 
 
 @pytest.mark.parametrize(("target", "form"), [("responses", "text"), ("chat", "json"), ("messages", "json")])
 def test_a_free_form_result_is_a_functions_where_there_are_none(target, form):
-    assert fitted(target, result("ok", form="text")) == ((result("ok", form=form),), [])
+    assert adapt_part(target, result("ok", form="text")) == ((result("ok", form=form),), [])
 
 
 @pytest.mark.parametrize(("name", "after"), [("f", "f"), ("a b", "a_b_c8687a08")])
 def test_a_results_name_is_what_the_target_calls_the_tool(name, after):
-    assert fitted("chat", result("ok", name=name)) == ((result("ok", name=after),), [])
+    assert adapt_part("chat", result("ok", name=name)) == ((result("ok", name=after),), [])

@@ -7,10 +7,10 @@ from dragoman.core.parts import Reasoning, Text
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.ledger import Ledger, list_leaves, open_reply_ledger, open_request_ledger, reject_losses
-from interpreter.workbench import encoded
+from interpreter.workbench import encode
 
 POINTERS = {"limit": ("/max_new", "/max"), "seed": ("/seed",), "part.mark": ("/mark", "/old_mark")}
-DOCUMENT = encoded({"max": 3, "seed": {"a": [1, {}], "b": 2}, "parts": [{"old_mark": {"x": 1}, "text": "hi"}]})
+DOCUMENT = encode({"max": 3, "seed": {"a": [1, {}], "b": 2}, "parts": [{"old_mark": {"x": 1}, "text": "hi"}]})
 PART = Text(text="hi", where="/parts/0")
 
 
@@ -157,7 +157,7 @@ def test_losses_of_a_cached_prefix_are_merged_with_the_rest_in_order():
 
 def drop(document, *pointers, what="gone", informational=(), **options):
     """Return the losses of a document in which the values at `pointers` are dropped."""
-    book = Ledger(POINTERS, encoded(document), frozenset(informational), **options)
+    book = Ledger(POINTERS, encode(document), frozenset(informational), **options)
     for where in pointers:
         book.report_dropped(where, what)
     return book.losses()
@@ -173,14 +173,14 @@ NESTED = {"a": {"b": {"c": 1, "d": []}, "e": "x"}, "z": 1}
 def test_every_scalar_and_every_empty_container_is_a_leaf(value, leaves):
     assert drop({"a": value, "z": 1}, "/a") == (Loss("/a", "gone", "dropped", leaves=leaves),)
     book = Ledger({}, exact=True)
-    book.report_dropped_value("/a", encoded(value), "gone")
+    book.report_dropped_value("/a", encode(value), "gone")
     assert book.losses() == (Loss("/a", "gone", "dropped", leaves=leaves),)
 
 
 def test_a_loss_inside_a_dropped_value_is_covered_by_it():
     expected = (Loss("/a", "gone", "dropped", leaves=3),)
     assert drop(NESTED, "/a/b/c", "/a", "/a/b") == expected
-    book = Ledger({}, encoded(NESTED))
+    book = Ledger({}, encode(NESTED))
     book.report_approximated("/a/b/c", "bent")
     book.report_dropped("/a", "gone")
     assert book.losses() == expected
@@ -199,7 +199,7 @@ def test_members_are_not_joined_while_one_of_them_is_sent():
 
 
 def test_members_are_not_joined_while_one_of_them_is_sent_in_another_form():
-    book = Ledger({}, encoded({"a": {"b": 1, "c": {"d": 2}}, "z": 1}))
+    book = Ledger({}, encode({"a": {"b": 1, "c": {"d": 2}}, "z": 1}))
     for where in ("/a/b", "/a/c/d"):
         book.report_dropped(where, "gone")
     book.report_approximated("/a/c", "bent")
@@ -211,7 +211,7 @@ def test_members_are_not_joined_while_one_of_them_is_sent_in_another_form():
 
 
 def test_members_lost_for_different_reasons_or_with_different_grades_are_not_joined():
-    book = Ledger({}, encoded(NESTED))
+    book = Ledger({}, encode(NESTED))
     book.report_dropped("/a/b", "gone")
     book.report_dropped("/a/e", "lost")
     assert [(loss.where, loss.what) for loss in book.losses()] == [("/a/b", "gone"), ("/a/e", "lost")]
@@ -286,7 +286,7 @@ def test_a_placeholder_is_reported_once_as_informational():
 
 @pytest.mark.parametrize(("kind", "grade"), [(Text, "informational"), (Reasoning, "material")])
 def test_only_the_signature_of_reasoning_is_a_material_loss(kind, grade):
-    book = Ledger({"part.signature": ("/mark",)}, encoded({"parts": [{"mark": "s", "text": "hi"}]}))
+    book = Ledger({"part.signature": ("/mark",)}, encode({"parts": [{"mark": "s", "text": "hi"}]}))
     book.report_dropped_signature(kind(where="/parts/0") if kind is Reasoning else PART, "gone")
     assert book.losses() == (Loss("/parts/0/mark", "gone", "dropped", grade),)
 
@@ -327,7 +327,7 @@ def test_leaves_are_listed_with_the_reason_and_grade_of_their_loss():
 
 def test_there_are_as_many_leaves_as_the_losses_count():
     losses = drop(NESTED, "/a/b/c", "/a/b/d", "/z")
-    leaves = list_leaves(losses, encoded(NESTED))
+    leaves = list_leaves(losses, encode(NESTED))
     assert [loss.where for loss in leaves] == ["/a/b/c", "/a/b/d", "/z"]
     assert sum(loss.leaves for loss in losses) == len(leaves)
 

@@ -18,7 +18,7 @@ TARGETS = {
 }
 
 
-def fitted(target, *parts, role="user", source="messages", **changes):
+def adapt_part(target, *parts, role="user", source="messages", **changes):
     adaptation = adaptation_for(target.partition(" ")[0], TARGETS[target], source=source, **changes)
     (message,) = adapt_messages((build_message(role, *parts, where="/m"),), adaptation)
     return message.parts, loss_pointers(adaptation)
@@ -81,7 +81,7 @@ TYPE, NAME = "/p/source/media_type", "/p/title"
     ],
 )
 def test_media_has_the_media_type_that_the_target_uses(target, part, after, losses):
-    result, reported_losses = fitted(target, part)
+    result, reported_losses = adapt_part(target, part)
     assert exactly(result) == exactly((after,))
     assert reported_losses == losses
 
@@ -114,14 +114,14 @@ def test_media_has_the_media_type_that_the_target_uses(target, part, after, loss
 )
 def test_unsupported_media_is_replaced_by_a_placeholder_and_is_a_loss(target, part, why):
     result = (Text(text=f"[{part.kind} left out: {why}]"),)
-    assert fitted(target, part) == (result, [("dropped", "/p")])
-    assert fitted(target, part, role="assistant", assistant_media=True) == ((), [("dropped", "/p")])
+    assert adapt_part(target, part) == (result, [("dropped", "/p")])
+    assert adapt_part(target, part, role="assistant", assistant_media=True) == ((), [("dropped", "/p")])
 
 
 @pytest.mark.parametrize(("target", "kept"), [("gemini", True), ("messages", False), ("chat", False)])
 def test_media_in_an_assistant_message_is_sent_only_to_gemini(target, kept):
     part = media("image", "image/png", Inline("QUE="))
-    assert fitted(target, part, role="assistant") == (((part,), []) if kept else ((), [("dropped", "/p")]))
+    assert adapt_part(target, part, role="assistant") == (((part,), []) if kept else ((), [("dropped", "/p")]))
 
 
 CSV = media("document", "text/csv", Inline(b64encode("a;ö".encode()).decode()), "t.csv")
@@ -129,18 +129,18 @@ CSV = media("document", "text/csv", Inline(b64encode("a;ö".encode()).decode()),
 
 def test_a_text_document_is_plain_text_to_claude():
     after = media("document", "text/plain", Plain("a;ö"), "t.csv")
-    assert fitted("messages", CSV) == ((after,), [("approximated", TYPE)])
+    assert adapt_part("messages", CSV) == ((after,), [("approximated", TYPE)])
     plain = media("document", "text/plain", Plain("x"))
-    assert fitted("messages", plain) == ((plain,), [])
+    assert adapt_part("messages", plain) == ((plain,), [])
     inline = media("document", "text/plain", Inline(b64encode(b"x").decode()))
-    assert fitted("messages", inline) == ((plain,), [])
+    assert adapt_part("messages", inline) == ((plain,), [])
 
 
 @pytest.mark.parametrize("data", ["!", b64encode(b"\xff").decode()])
 def test_a_text_document_that_is_no_text_is_refused_by_claude(data):
     part = media("document", "text/csv", Inline(data))
     words = "[document left out: the target takes no document of this type]"
-    assert fitted("messages", part) == ((Text(text=words),), [("dropped", "/p")])
+    assert adapt_part("messages", part) == ((Text(text=words),), [("dropped", "/p")])
 
 
 @pytest.mark.parametrize(("name", "words"), [("", "x"), ("a.txt", "a.txt\n\nx")])
@@ -154,13 +154,13 @@ def test_a_document_given_as_text_is_text_where_there_are_none(target, name, wor
         where="/p",
         extras=Extras("messages", {"/context": b'"c"'}),
     )
-    result, losses = fitted(target, part)
+    result, losses = adapt_part(target, part)
     assert exactly(result) == exactly((Text(text=words, where="/p"),))
     assert losses == [("approximated", "/p"), ("dropped", "/p/context")]
 
 
 def test_an_inline_text_document_stays_inline_where_any_type_is_taken():
-    assert fitted("gemini", CSV)[0] == (media("document", "text/csv", CSV.source),)
+    assert adapt_part("gemini", CSV)[0] == (media("document", "text/csv", CSV.source),)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_an_inline_text_document_stays_inline_where_any_type_is_taken():
 )
 def test_a_links_media_type_is_named_by_its_ending_or_is_the_commonest(kind, url, media_type, guessed):
     losses = [("approximated", "/p")] if guessed else []
-    assert fitted("gemini", media(kind, "", Link(url))) == ((media(kind, media_type, Link(url)),), losses)
+    assert adapt_part("gemini", media(kind, "", Link(url))) == ((media(kind, media_type, Link(url)),), losses)
 
 
 def test_fields_of_media_only_the_source_understands_are_dropped():
@@ -196,7 +196,7 @@ def test_fields_of_media_only_the_source_understands_are_dropped():
         where="/p",
         extras=Extras("chat", {"/detail": b'"low"'}),
     )
-    assert fitted("gemini", part) == ((media("image", "image/png", Inline("QUE=")),), [("dropped", "/p/detail")])
+    assert adapt_part("gemini", part) == ((media("image", "image/png", Inline("QUE=")),), [("dropped", "/p/detail")])
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_fields_of_media_only_the_source_understands_are_dropped():
     ],
 )
 def test_inline_media_is_left_out_where_its_type_is_not_taken(target, kind, media_type, taken):
-    (after,), losses = fitted(target, media(kind, media_type, Inline("QUE=")))
+    (after,), losses = adapt_part(target, media(kind, media_type, Inline("QUE=")))
     assert isinstance(after, Media) is taken
     if not taken:
         assert after == Text(text=f"[{kind} left out: the target takes no {kind} of this type]")
@@ -224,12 +224,12 @@ def test_inline_media_is_left_out_where_its_type_is_not_taken(target, kind, medi
 @pytest.mark.parametrize(("media_type", "taken"), [("audio/wav", True), ("audio/flac", False), ("", True)])
 def test_an_inline_sound_is_left_out_where_its_type_is_not_taken(media_type, taken):
     sounds = {"media": frozenset({"audio"}), "audio_types": frozenset({"audio/wav"})}
-    (after,), _ = fitted("chat", media("audio", media_type, Inline("QUE=")), **sounds)
+    (after,), _ = adapt_part("chat", media("audio", media_type, Inline("QUE=")), **sounds)
     assert isinstance(after, Media) is taken
 
 
 def test_the_type_of_a_link_is_read_from_the_end_of_its_path():
-    (after,), _ = fitted("gemini", media("image", "", Link("https://x.y/a.b.PNG?q=1?r=.gif")))
+    (after,), _ = adapt_part("gemini", media("image", "", Link("https://x.y/a.b.PNG?q=1?r=.gif")))
     assert after.media_type == "image/png"
 
 
@@ -255,12 +255,12 @@ def test_the_type_of_a_link_is_read_from_the_end_of_its_path():
 def test_a_link_without_a_media_type_gets_it_from_its_extension(ending, media_type):
     main = media_type.partition("/")[0]
     kind = main if main in ("image", "audio", "video") else "document"
-    (after,), losses = fitted("gemini", media(kind, "", Link(f"https://x.y/z/a.b.{ending.upper()}?q=.x")))
+    (after,), losses = adapt_part("gemini", media(kind, "", Link(f"https://x.y/z/a.b.{ending.upper()}?q=.x")))
     assert (after.media_type, losses) == (media_type, [])
 
 
 @pytest.mark.parametrize("kind", ["image", "audio", "video"])
 def test_a_file_gets_its_media_type_from_its_content(kind):
     link = Link(f"data:{kind}/x;base64,QUE=")
-    (after,), _ = fitted("gemini", media("document", "", link), image_types=frozenset())
+    (after,), _ = adapt_part("gemini", media("document", "", link), image_types=frozenset())
     assert (after.kind, after.media_type, after.source) == (kind, f"{kind}/x", Inline("QUE="))

@@ -8,10 +8,10 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import OutputFormat, Tool
 from dragoman.interpreter.parameters import adapt_output
 from dragoman.interpreter.request_fields import adapt_identity
-from interpreter.workbench import adaptation_for, build_message, build_request, encoded, loss_pointers
+from interpreter.workbench import adaptation_for, build_message, build_request, encode, loss_pointers
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
-FORMAT = OutputFormat(kind="json_schema", schema=encoded(SCHEMA), name="plan", description="A plan.", strict=True)
+FORMAT = OutputFormat(kind="json_schema", schema=encode(SCHEMA), name="plan", description="A plan.", strict=True)
 TOOLS = (Tool(name="f"),)
 
 
@@ -77,8 +77,8 @@ def test_gemini_2_5_takes_tools_or_a_format(tools, expected):
 @pytest.mark.parametrize("dialect", ["chat", "responses"])
 def test_openai_takes_the_format_as_it_is_and_demands_a_name(dialect):
     assert shaped(dialect, "gpt-5.1", FORMAT) == (FORMAT, [], [])
-    bare = OutputFormat(kind="json_schema", schema=encoded(SCHEMA))
-    named = OutputFormat(kind="json_schema", schema=encoded(SCHEMA), name="answer")
+    bare = OutputFormat(kind="json_schema", schema=encode(SCHEMA))
+    named = OutputFormat(kind="json_schema", schema=encode(SCHEMA), name="answer")
     assert shaped(dialect, "gpt-5.1", bare) == (named, [], [])
 
 
@@ -92,7 +92,7 @@ def test_name_and_description_go_into_the_schema_where_there_is_no_other_place(d
 
 def test_a_schema_with_its_own_title_and_description_keeps_them():
     own = {**SCHEMA, "title": "mine", "description": "My own."}
-    output = OutputFormat(kind="json_schema", schema=encoded(own), name="plan", description="A plan.")
+    output = OutputFormat(kind="json_schema", schema=encode(own), name="plan", description="A plan.")
     fitted, losses, _ = shaped("gemini", "gemini-3-pro", output)
     assert json.loads(fitted.schema) == own
     assert losses == [
@@ -127,7 +127,7 @@ def test_output_that_is_not_an_object_is_requested_from_openai_as_text(dialect, 
 def test_an_array_of_anything_has_explicit_items_for_openai():
     schema = {"type": "object", "properties": {"a": {"type": "array"}}}
     result, losses, _ = shaped(
-        "responses", "gpt-5.6", OutputFormat(kind="json_schema", schema=encoded(schema), name="n")
+        "responses", "gpt-5.6", OutputFormat(kind="json_schema", schema=encode(schema), name="n")
     )
     assert json.loads(result.schema)["properties"] == {"a": {"type": "array", "items": {}}}
     assert losses == []
@@ -142,7 +142,7 @@ def test_older_claude_gets_the_schema_as_text(model):
 
 def test_googles_own_schema_language_is_translated():
     schema = {"type": "OBJECT", "properties": {"a": {"type": "STRING", "nullable": True}}, "propertyOrdering": ["a"]}
-    output = OutputFormat(kind="json_schema", schema=encoded(schema), openapi=True)
+    output = OutputFormat(kind="json_schema", schema=encode(schema), openapi=True)
     fitted, losses, _ = shaped("chat", "gpt-4.1", output, source="gemini")
     assert fitted == OutputFormat(kind="json_schema", schema=fitted.schema, name="answer")
     assert json.loads(fitted.schema) == {"type": "object", "properties": {"a": {"type": ["string", "null"]}}}
@@ -151,7 +151,7 @@ def test_googles_own_schema_language_is_translated():
 
 def test_claude_gets_the_supported_subset_of_the_schema():
     schema = {**SCHEMA, "properties": {"a": {"type": "integer", "minimum": 1}}}
-    fitted, losses, _ = shaped("messages", "claude-opus-5", OutputFormat(kind="json_schema", schema=encoded(schema)))
+    fitted, losses, _ = shaped("messages", "claude-opus-5", OutputFormat(kind="json_schema", schema=encode(schema)))
     assert "minimum" not in json.loads(fitted.schema)["properties"]["a"]
     assert [where for _, where in losses] == ["/response_format/json_schema/schema/properties/a/minimum"]
 
@@ -230,7 +230,7 @@ def test_definitions_have_the_name_that_the_target_reads(dialect, model, keyword
         "properties": {"a": {"$ref": "#/definitions/A"}},
         "definitions": {"A": {"type": "string"}},
     }
-    output = OutputFormat(kind="json_schema", schema=encoded(schema), name="plan")
+    output = OutputFormat(kind="json_schema", schema=encode(schema), name="plan")
     shape, *_ = shaped(dialect, model, output)
     result = json.loads(shape.schema)
     assert result["properties"] == {"a": {"$ref": f"#/{keyword}/A"}}
@@ -240,13 +240,13 @@ def test_definitions_have_the_name_that_the_target_reads(dialect, model, keyword
 @pytest.mark.parametrize(("dialect", "model"), [("messages", "claude-opus-5"), ("gemini", "gemini-3.8-flash")])
 @pytest.mark.parametrize("strict", [False, None, True])
 def test_an_answer_that_need_not_fit_is_held_to_its_schema_where_all_are(dialect, model, strict):
-    _, losses, _ = shaped(dialect, model, OutputFormat(kind="json_schema", schema=encoded(SCHEMA), strict=strict))
+    _, losses, _ = shaped(dialect, model, OutputFormat(kind="json_schema", schema=encode(SCHEMA), strict=strict))
     assert losses == ([("approximated", "/response_format/json_schema/strict")] if strict is False else [])
 
 
 @pytest.mark.parametrize(("dialect", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6")])
 def test_a_non_strict_schema_is_marked_if_the_target_has_a_field_for_it(dialect, model):
-    loose = OutputFormat(kind="json_schema", schema=encoded(SCHEMA), strict=False)
+    loose = OutputFormat(kind="json_schema", schema=encode(SCHEMA), strict=False)
     output, losses, _ = shaped(dialect, model, loose, source="responses" if dialect == "chat" else "chat")
     assert (output.strict, losses) == (False, [])
 
@@ -256,6 +256,6 @@ def test_an_answer_cannot_be_held_to_a_schema_that_openai_refuses_as_strict(sour
     place = {"chat": "/response_format/json_schema/strict", "responses": "/text/format/strict"}[source]
     odd = {**SCHEMA, "properties": {"a": {"type": "integer", "format": "uint8"}}}
     for schema, strict, losses in ((SCHEMA, True, []), (odd, None, [("dropped", place)])):
-        asked_for = OutputFormat(kind="json_schema", schema=encoded(schema), name="n", strict=True)
+        asked_for = OutputFormat(kind="json_schema", schema=encode(schema), name="n", strict=True)
         output, found, _ = shaped(target, "gpt-5.6", asked_for, source=source)
         assert (output.strict, json.loads(output.schema), found) == (strict, schema, losses)

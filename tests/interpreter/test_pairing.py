@@ -24,7 +24,7 @@ def result(call_id, text="ok", name="", **more):
     return ToolResult(call_id=call_id, name=name, content=(Text(text=text),), where=f"/results/{text}", **more)
 
 
-def repaired(*messages, traits=CHAT):
+def repair(*messages, traits=CHAT):
     ledger = Ledger(POINTERS)
     history = list(messages)
     after = pair_calls(history, traits, ledger)
@@ -79,19 +79,19 @@ LOST = "Error: " + MISSING_RESULT
     [[], [build_message("user", "go on")], [build_message("user", "go on"), build_message("assistant", "well")]],
 )
 def test_a_call_without_a_result_gets_an_error_result_right_behind_it(traits, made, after):
-    assert repaired(build_message("assistant", call("a")), *after, traits=traits) == (
+    assert repair(build_message("assistant", call("a")), *after, traits=traits) == (
         [build_message("assistant", call("a")), build_message("user", made), *after],
         [("approximated", "/calls/a")],
     )
 
 
 def test_a_made_result_has_the_form_of_its_call():
-    (_, answer), _ = repaired(build_message("assistant", call("a", form="text")))
+    (_, answer), _ = repair(build_message("assistant", call("a", form="text")))
     assert answer.parts[0].form == "text"
 
 
 def test_one_missing_result_of_two_is_added_in_the_order_of_the_calls():
-    history, losses = repaired(
+    history, losses = repair(
         build_message("assistant", call("a"), call("b")), build_message("user", result("b"), "and")
     )
     missing = ToolResult(call_id="a", name="f", content=(Text(text=LOST),))
@@ -104,7 +104,7 @@ def test_one_missing_result_of_two_is_added_in_the_order_of_the_calls():
 
 
 def test_results_are_sorted_into_the_order_of_the_calls():
-    assert repaired(
+    assert repair(
         build_message("assistant", call("a"), call("b")), build_message("user", result("b", "2"), result("a", "1"))
     ) == (
         [
@@ -116,7 +116,7 @@ def test_results_are_sorted_into_the_order_of_the_calls():
 
 
 def test_a_result_after_other_text_moves_up_to_its_call():
-    assert repaired(
+    assert repair(
         build_message("assistant", call("a")), build_message("user", "wait"), build_message("user", result("a"))
     ) == (
         [
@@ -126,7 +126,7 @@ def test_a_result_after_other_text_moves_up_to_its_call():
         ],
         [],
     )
-    assert repaired(build_message("assistant", call("a")), build_message("user", "wait", result("a"))) == (
+    assert repair(build_message("assistant", call("a")), build_message("user", "wait", result("a"))) == (
         [
             build_message("assistant", call("a")),
             build_message("user", result("a", name="f")),
@@ -137,7 +137,7 @@ def test_a_result_after_other_text_moves_up_to_its_call():
 
 
 def test_a_result_after_the_next_turn_moves_up_to_its_call():
-    history, losses = repaired(
+    history, losses = repair(
         build_message("assistant", call("a")),
         build_message("user", "wait"),
         build_message("assistant", "yes"),
@@ -153,7 +153,7 @@ def test_a_result_after_the_next_turn_moves_up_to_its_call():
 
 
 def test_of_two_results_the_later_is_kept():
-    assert repaired(
+    assert repair(
         build_message("assistant", call("a")),
         build_message("user", result("a", "old")),
         build_message("user", result("a", "new")),
@@ -165,7 +165,7 @@ def test_of_two_results_the_later_is_kept():
 
 def test_results_of_calls_without_ids_are_found_by_name_then_by_order():
     first, second = generate_id("call_", 1, 1, "f"), generate_id("call_", 1, 2, "g")
-    assert repaired(
+    assert repair(
         build_message("assistant", call("", "f"), call("", "g")),
         build_message("user", result("", "2", "g"), result("", "1")),
     ) == (
@@ -179,23 +179,23 @@ def test_results_of_calls_without_ids_are_found_by_name_then_by_order():
 
 def test_a_result_with_an_unknown_id_answers_only_a_call_without_one():
     generated = generate_id("call_", 1, 1, "f")
-    assert repaired(build_message("assistant", call("", "f")), build_message("user", result("x"))) == (
+    assert repair(build_message("assistant", call("", "f")), build_message("user", result("x"))) == (
         [build_message("assistant", call(generated, "f")), build_message("user", result(generated, name="f"))],
         [],
     )
-    history, losses = repaired(build_message("assistant", call("a", "f")), build_message("user", result("x")))
+    history, losses = repair(build_message("assistant", call("a", "f")), build_message("user", result("x")))
     assert history[2] == build_message("user", "[result of tool call x]\nok")
     assert losses == [("approximated", "/calls/a"), ("approximated", "/results/ok")]
 
 
 def test_a_named_result_does_not_answer_a_call_of_another_name():
-    history, _ = repaired(build_message("assistant", call("", "f")), build_message("user", result("", "ok", "g")))
+    history, _ = repair(build_message("assistant", call("", "f")), build_message("user", result("", "ok", "g")))
     assert history[2] == build_message("user", "[result of tool call g]\nok")
 
 
 def test_an_answered_call_is_not_answered_again_by_name():
     generated = [generate_id("call_", 1, count, "f") for count in (1, 2)]
-    history, _ = repaired(
+    history, _ = repair(
         build_message("assistant", call("", "f"), call("", "f")),
         build_message("user", result("", "1", "f"), result("", "2", "f")),
     )
@@ -203,7 +203,7 @@ def test_an_answered_call_is_not_answered_again_by_name():
 
 
 def test_calls_of_different_turns_without_ids_get_different_ids():
-    history, _ = repaired(
+    history, _ = repair(
         build_message("assistant", call("")),
         build_message("user", result("", "1")),
         build_message("assistant", call("")),
@@ -219,7 +219,7 @@ def test_calls_of_different_turns_without_ids_get_different_ids():
 def test_a_reused_id_gets_a_new_id_and_its_own_result():
     again = generate_id("call_", "a", 2)
     first, second = [call("a"), structs.replace(call("a"), where="/calls/again")]
-    assert repaired(
+    assert repair(
         build_message("assistant", first),
         build_message("user", result("a", "1")),
         build_message("assistant", second),
@@ -240,21 +240,21 @@ def test_a_result_without_its_call_becomes_text():
     block = Opaque(dialect="messages", raw=b"{}")
     content = (Text(text="one"), Data(json=b'{"n":2}'), image, block)
     orphan = ToolResult(call_id="x", content=content, where="/results/x")
-    assert repaired(build_message("user", orphan, "so")) == (
+    assert repair(build_message("user", orphan, "so")) == (
         [build_message("user", '[result of tool call x]\none\n{"n":2}', image, block, "so")],
         [("approximated", "/results/x")],
     )
 
 
 def test_a_result_before_its_call_does_not_answer_it():
-    history, losses = repaired(build_message("user", result("a")), build_message("assistant", call("a")))
+    history, losses = repair(build_message("user", result("a")), build_message("assistant", call("a")))
     assert history[0] == build_message("user", "[result of tool call a]\nok")
     assert history[2].parts[0].content == (Text(text=LOST),)
     assert losses == [("approximated", "/calls/a"), ("approximated", "/results/ok")]
 
 
 def test_a_result_takes_name_and_form_of_its_call_and_another_name_is_reported():
-    history, losses = repaired(
+    history, losses = repair(
         build_message("assistant", call("a", "f", form="text"), call("b", "g")),
         build_message("user", result("b", "2", "g"), result("a", "1", "other")),
     )
@@ -263,7 +263,7 @@ def test_a_result_takes_name_and_form_of_its_call_and_another_name_is_reported()
 
 
 def test_a_run_of_assistant_messages_is_answered_behind_its_last():
-    assert repaired(
+    assert repair(
         build_message("assistant", call("a")),
         build_message("assistant", call("b")),
         build_message("user", result("b", "2"), result("a", "1")),
@@ -278,7 +278,7 @@ def test_a_run_of_assistant_messages_is_answered_behind_its_last():
 
 
 def test_a_result_inside_an_assistant_message_moves_after_it_or_becomes_text():
-    assert repaired(build_message("assistant", call("a"), result("a"), "so", result("x", "stray"))) == (
+    assert repair(build_message("assistant", call("a"), result("a"), "so", result("x", "stray"))) == (
         [
             build_message("assistant", call("a"), "so", "[result of tool call x]\nstray"),
             build_message("user", result("a", name="f")),
@@ -288,14 +288,14 @@ def test_a_result_inside_an_assistant_message_moves_after_it_or_becomes_text():
 
 
 def test_a_call_outside_an_assistant_turn_becomes_text():
-    assert repaired(build_message("user", call("a"), "so"), build_message("assistant", "yes")) == (
+    assert repair(build_message("user", call("a"), "so"), build_message("assistant", "yes")) == (
         [build_message("user", "[tool call f {}]", "so"), build_message("assistant", "yes")],
         [("approximated", "/calls/a")],
     )
 
 
 def test_an_empty_message_does_not_hide_that_a_result_is_missing():
-    history, losses = repaired(
+    history, losses = repair(
         build_message("assistant", call("a")), build_message("user"), build_message("assistant", "yes")
     )
     assert history[1].parts[0].call_id == "a"
@@ -303,12 +303,10 @@ def test_an_empty_message_does_not_hide_that_a_result_is_missing():
 
 
 def test_an_empty_message_still_separates_two_others():
-    history, _ = repaired(
-        build_message("assistant", call("a")), build_message("user"), build_message("assistant", "yes")
-    )
+    history, _ = repair(build_message("assistant", call("a")), build_message("user"), build_message("assistant", "yes"))
     assert [message.role for message in history] == ["assistant", "user", "user", "assistant"]
     assert history[2].parts == ()
-    moved, _ = repaired(
+    moved, _ = repair(
         build_message("assistant", call("a")), build_message("user", "wait"), build_message("user", result("a"))
     )
     assert [message.role for message in moved] == ["assistant", "user", "user"]
@@ -317,7 +315,7 @@ def test_an_empty_message_still_separates_two_others():
 def test_repaired_messages_keep_names_and_places():
     assistant = Message(role="assistant", parts=(call("a"),), name="bot", where="/m/0")
     user = Message(role="user", parts=(Text(text="wait"), result("a")), name="ann", where="/m/1")
-    history, _ = repaired(assistant, user)
+    history, _ = repair(assistant, user)
     assert exactly(history) == exactly(
         [
             assistant,
@@ -329,7 +327,7 @@ def test_repaired_messages_keep_names_and_places():
 
 def test_a_result_without_an_id_reaches_back_over_the_last_256_calls_only():
     calls = [call("", f"f{number}") for number in range(257)]
-    history, _ = repaired(
+    history, _ = repair(
         build_message("assistant", *calls), build_message("user", result("", "late", "f0"), result("", "found", "f1"))
     )
     output = {part.name: part.content[0].text for part in history[1].parts}
@@ -337,7 +335,7 @@ def test_a_result_without_an_id_reaches_back_over_the_last_256_calls_only():
 
 
 def test_a_system_message_between_call_and_result_is_moved_behind_the_result():
-    assert repaired(
+    assert repair(
         build_message("assistant", call("a")), build_message("system", "rule"), build_message("user", result("a"))
     ) == (
         [
@@ -351,7 +349,7 @@ def test_a_system_message_between_call_and_result_is_moved_behind_the_result():
 
 def test_two_calls_of_one_id_in_one_turn_are_answered_in_order():
     again = generate_id("call_", "a", 2)
-    history, _ = repaired(
+    history, _ = repair(
         build_message("assistant", call("a"), call("a")),
         build_message("user", result("a", "1"), result("a", "2")),
         build_message("user", result("a", "3")),

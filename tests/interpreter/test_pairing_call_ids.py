@@ -8,7 +8,7 @@ from dragoman.cli.job import TranslationJob, open_stream, perform
 from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.interpreter.chunks import ChunkReader, read_chunks
 from dragoman.interpreter.pairing import add_ids, find_call_id, identify_parts
-from interpreter.workbench import build_message, encoded
+from interpreter.workbench import build_message, encode
 
 
 def gemini(*names, **more):
@@ -17,7 +17,7 @@ def gemini(*names, **more):
 
 
 def framed(body):
-    return b"data: " + encoded(body) + b"\r\n\r\n"
+    return b"data: " + encode(body) + b"\r\n\r\n"
 
 
 def read_ids(body, size=0):
@@ -34,7 +34,7 @@ def core_ids(operation, body):
         view = json.loads(stream.feed(framed(body)) + stream.close())
     else:
         view = json.loads(
-            perform(TranslationJob(operation=operation, source="gemini", target="core", body=encoded(body))).body
+            perform(TranslationJob(operation=operation, source="gemini", target="core", body=encode(body))).body
         )
     return [part["id"] for part in view["parts"]]
 
@@ -59,7 +59,7 @@ def test_replies_differ_in_the_ids_of_their_calls():
 
 def test_a_call_without_an_id_is_emitted_when_it_is_complete():
     def frame(delta, finish=None):
-        return b"data: " + encoded({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}) + b"\n\n"
+        return b"data: " + encode({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}) + b"\n\n"
 
     pieces = [{"name": "f", "arguments": '{"a":'}, {"arguments": "1}"}]
     stream = [frame({"tool_calls": [{"index": 0, "function": piece}]}) for piece in pieces]
@@ -145,7 +145,7 @@ def test_a_request_is_shown_with_ids():
         {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]},
     ]
     done = perform(
-        TranslationJob(operation="request", source="gemini", target="core", body=encoded({"contents": contents}))
+        TranslationJob(operation="request", source="gemini", target="core", body=encode({"contents": contents}))
     )
     made, answered = (message["parts"][0] for message in json.loads(done.body)["messages"])
     assert made["id"] == answered["call_id"]

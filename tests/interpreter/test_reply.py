@@ -31,7 +31,7 @@ from interpreter.workbench import exactly, loss_pointers, nobodys_dialect
 CLIENTS = ["chat", "responses", "messages", "gemini"]
 
 
-def fitted(client, *events, whole=False, salt="", source_issuer="nobody"):
+def adapt_part(client, *events, whole=False, salt="", source_issuer="nobody"):
     """Return the adapted events for a client, and the losses."""
     ledger = Ledger({"part.signature": ("/signature",)})
     options = ReplyOptions(salt, is_whole=whole)
@@ -61,12 +61,12 @@ def test_text_calls_usage_and_the_end_pass(client):
         UsageSeen(Usage(input=1)),
         Finished(Finish("tool_calls", "x")),
     ]
-    assert fitted(client, *stream) == (stream, [])
+    assert adapt_part(client, *stream) == (stream, [])
 
 
 def test_usage_loses_what_only_the_source_counts():
     usage = Usage(input=1, extras=Extras("chat", {"/x": b"1"}))
-    assert fitted("gemini", UsageSeen(usage)) == ([UsageSeen(Usage(input=1))], [("dropped", "/x")])
+    assert adapt_part("gemini", UsageSeen(usage)) == ([UsageSeen(Usage(input=1))], [("dropped", "/x")])
 
 
 def test_fields_of_the_reply_and_of_its_parts_are_dropped_and_reported():
@@ -76,7 +76,7 @@ def test_fields_of_the_reply_and_of_its_parts_are_dropped_and_reported():
         PartNative(0, "chat", "/y", b"2"),
         PartEnded(0),
     ]
-    assert fitted("messages", *stream) == (
+    assert adapt_part("messages", *stream) == (
         part(0, TEXT),
         [("dropped", "/fingerprint"), ("dropped", "/t/x"), ("dropped", "/t/y")],
     )
@@ -95,7 +95,7 @@ def test_fields_of_the_reply_and_of_its_parts_are_dropped_and_reported():
 def test_a_part_the_client_cannot_hold_is_left_out_and_indexes_close_up(client, start, kept):
     stream = [*part(0, start), *part(1, TEXT, "hi")]
     after = stream if kept else part(0, TEXT, "hi")
-    assert fitted(client, *stream) == (after, [] if kept else [("dropped", "/p")])
+    assert adapt_part(client, *stream) == (after, [] if kept else [("dropped", "/p")])
 
 
 def test_no_further_events_of_a_dropped_part_are_emitted():
@@ -105,21 +105,21 @@ def test_no_further_events_of_a_dropped_part_are_emitted():
         PartCited(0, Citation("chat", b"{}", url="u")),
         PartEnded(0),
     ]
-    assert fitted("chat", *stream) == ([], [("dropped", "/i")])
+    assert adapt_part("chat", *stream) == ([], [("dropped", "/i")])
 
 
 @pytest.mark.parametrize(
     ("client", "kind"), [("chat", Refusal), ("responses", Refusal), ("messages", Text), ("gemini", Text)]
 )
 def test_a_refusal_is_text_where_there_are_none(client, kind):
-    told, losses = fitted(client, *part(0, Refusal(text="", where="/p"), "no"))
+    told, losses = adapt_part(client, *part(0, Refusal(text="", where="/p"), "no"))
     assert exactly(told) == exactly(part(0, kind(text="", where="/p"), "no"))
     assert losses == ([] if kind is Refusal else [("approximated", "/p")])
 
 
 def test_pieces_of_reasoning_stay_apart():
     stream = [PartStarted(0, Reasoning()), PartDelta(0, "a"), PartDelta(0, "b", 1), PartEnded(0)]
-    assert fitted("chat", *stream) == (stream, [])
+    assert adapt_part("chat", *stream) == (stream, [])
 
 
 # Calls
@@ -130,10 +130,10 @@ def test_pieces_of_reasoning_stay_apart():
 )
 def test_a_call_without_an_id_gets_one_in_the_clients_style(client, prefix):
     stream = [Started("r", "m"), *part(0, call("")), *part(1, call("")), *part(2, call("", "g"))]
-    told, _ = fitted(client, *stream, salt="7")
+    told, _ = adapt_part(client, *stream, salt="7")
     ids = [event.part.id for event in told if isinstance(event, PartStarted)]
     assert ids == [f"{prefix}{build_call_id_stem('r', '7')}000{count}" for count in (1, 2, 3)]
-    assert fitted(client, *stream)[0][1].part.id == f"{prefix}{build_call_id_stem('r', '')}0001"
+    assert adapt_part(client, *stream)[0][1].part.id == f"{prefix}{build_call_id_stem('r', '')}0001"
 
 
 @pytest.mark.parametrize(
@@ -146,59 +146,59 @@ def test_a_call_without_an_id_gets_one_in_the_clients_style(client, prefix):
     ],
 )
 def test_ids_are_plain_where_the_client_checks_them(call_id, after):
-    told, _ = fitted("messages", *part(0, call(call_id)))
+    told, _ = adapt_part("messages", *part(0, call(call_id)))
     assert told[0].part.id == after
-    assert fitted("chat", *part(0, call(call_id)))[0][0].part.id == call_id
+    assert adapt_part("chat", *part(0, call(call_id)))[0][0].part.id == call_id
 
 
 @pytest.mark.parametrize("client", ["chat", "responses"])
 def test_a_free_form_call_passes_where_there_are_some(client):
     stream = part(0, call(form="text"), "l", "s")
-    assert fitted(client, *stream) == (stream, [])
+    assert adapt_part(client, *stream) == (stream, [])
 
 
 @pytest.mark.parametrize("client", ["messages", "gemini"])
 @pytest.mark.parametrize("pieces", [("l", "s"), ()])
 def test_a_free_form_call_becomes_a_function_call_and_is_emitted_when_complete(client, pieces):
     stream = part(0, call(form="text"), *pieces)
-    told, losses = fitted(client, *stream)
+    told, losses = adapt_part(client, *stream)
     assert told[0] == PartStarted(0, call())
     assert json.loads(told[1].text) == {"input": "".join(pieces)}
     assert told[2:] == [PartEnded(0)]
-    assert fitted(client, *stream[:-1]) == ([], [])
+    assert adapt_part(client, *stream[:-1]) == ([], [])
     assert losses == []
 
 
 def test_a_call_is_emitted_when_its_arguments_begin():
     stream = part(0, call(), '{"a"', ":1}")
     for client in ("chat", "responses", "messages"):
-        assert fitted(client, *stream[:1]) == ([], [])
-        assert fitted(client, *stream[:2]) == (stream[:2], [])
-        assert fitted(client, *stream) == (stream, [])
+        assert adapt_part(client, *stream[:1]) == ([], [])
+        assert adapt_part(client, *stream[:2]) == (stream[:2], [])
+        assert adapt_part(client, *stream) == (stream, [])
 
 
 def test_a_call_for_gemini_or_in_a_whole_claude_reply_is_emitted_when_complete():
     stream = part(0, call(), '{"a"', ":1}")
     for client, whole in (("gemini", False), ("gemini", True), ("messages", True)):
-        assert fitted(client, *stream[:-1], whole=whole) == ([], [])
-        assert fitted(client, *stream, whole=whole) == (stream, [])
+        assert adapt_part(client, *stream[:-1], whole=whole) == ([], [])
+        assert adapt_part(client, *stream, whole=whole) == (stream, [])
 
 
 def test_a_call_is_held_until_it_is_seen_to_be_an_object():
     stream = part(0, call(), "", " ", "\n{", "}")
-    assert fitted("messages", *stream[:3]) == ([], [])
-    assert fitted("messages", *stream[:4]) == (stream[:4], [])
-    assert fitted("chat", *stream[:2]) == (stream[:2], [])
+    assert adapt_part("messages", *stream[:3]) == ([], [])
+    assert adapt_part("messages", *stream[:4]) == (stream[:4], [])
+    assert adapt_part("chat", *stream[:2]) == (stream[:2], [])
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_call_without_arguments_is_emitted(client):
-    assert fitted(client, *part(0, call())) == (part(0, call()), [])
+    assert adapt_part(client, *part(0, call())) == (part(0, call()), [])
 
 
 @pytest.mark.parametrize("client", ["messages", "gemini"])
 def test_null_is_no_arguments(client):
-    told, losses = fitted(client, *part(0, call(), "nu", "ll "), Finished(Finish("tool_calls")))
+    told, losses = adapt_part(client, *part(0, call(), "nu", "ll "), Finished(Finish("tool_calls")))
     assert told == [*part(0, call(), "{}"), Finished(Finish("tool_calls"))]
     assert losses == [("approximated", "/c")]
 
@@ -206,7 +206,7 @@ def test_null_is_no_arguments(client):
 @pytest.mark.parametrize("client", ["chat", "responses"])
 def test_null_is_passed_to_clients_that_read_arguments_as_text(client):
     stream = part(0, call(), "null")
-    assert fitted(client, *stream) == (stream, [])
+    assert adapt_part(client, *stream) == (stream, [])
 
 
 BROKEN = Finished(Finish("malformed_call", "t"))
@@ -220,13 +220,13 @@ FAILED = Failed(Problem("malformed_reply", "the model made a malformed tool call
 @pytest.mark.parametrize("arguments", ["[1]", "oops", '"text"'])
 def test_a_call_with_invalid_arguments_is_dropped_and_reported_at_the_end(client, whole, end, arguments):
     stream = [*part(0, call(), arguments), *part(1, TEXT, "hi"), Finished(Finish("tool_calls", "t"))]
-    assert fitted(client, *stream, whole=whole) == ([*part(0, TEXT, "hi"), end], [("dropped", "/c")])
+    assert adapt_part(client, *stream, whole=whole) == ([*part(0, TEXT, "hi"), end], [("dropped", "/c")])
 
 
 @pytest.mark.parametrize(("client", "whole"), [("gemini", False), ("gemini", True), ("messages", True)])
 def test_a_call_cut_off_is_left_out_where_it_cannot_be_shown(client, whole):
     stream = [*part(0, call(), '{"a"', complete=False), Finished(Finish("length"))]
-    assert fitted(client, *stream, whole=whole) == ([Finished(Finish("length"))], [("dropped", "/c")])
+    assert adapt_part(client, *stream, whole=whole) == ([Finished(Finish("length"))], [("dropped", "/c")])
 
 
 @pytest.mark.parametrize(
@@ -234,18 +234,18 @@ def test_a_call_cut_off_is_left_out_where_it_cannot_be_shown(client, whole):
 )
 def test_a_call_cut_off_is_shown_where_it_can_be(client, whole):
     stream = [*part(0, call(), '{"a"', complete=False), Finished(Finish("length"))]
-    assert fitted(client, *stream, whole=whole) == (stream, [])
+    assert adapt_part(client, *stream, whole=whole) == (stream, [])
 
 
 def test_a_cut_call_that_claims_to_be_whole_ends_a_stream_for_claudes_clients_in_an_error():
     stream = [*part(0, call(), '{"a"', ":"), Finished(Finish("tool_calls", "t"))]
-    assert fitted("messages", *stream) == ([*stream[:-1], FAILED], [])
-    assert fitted("chat", *stream) == (stream, [])
+    assert adapt_part("messages", *stream) == ([*stream[:-1], FAILED], [])
+    assert adapt_part("chat", *stream) == (stream, [])
 
 
 def test_a_lost_call_does_not_change_an_end_that_has_another_reason():
     stream = [*part(0, call(), "[1]"), Finished(Finish("stop"))]
-    assert fitted("gemini", *stream)[0] == [Finished(Finish("stop"))]
+    assert adapt_part("gemini", *stream)[0] == [Finished(Finish("stop"))]
 
 
 # Sources and ends
@@ -265,7 +265,7 @@ def test_a_lost_call_does_not_change_an_end_that_has_another_reason():
 def test_a_source_is_named_where_the_client_can_hold_it(client, citation, kept):
     cited = [PartCited(0, citation)] if kept else []
     stream = [PartStarted(0, TEXT), PartCited(0, citation), PartEnded(0)]
-    assert fitted(client, *stream) == (
+    assert adapt_part(client, *stream) == (
         [PartStarted(0, TEXT), *cited, PartEnded(0)],
         [] if kept else [("dropped", "/t")],
     )
@@ -275,17 +275,17 @@ def test_a_source_is_named_where_the_client_can_hold_it(client, citation, kept):
 @pytest.mark.parametrize("reason", ["stop", "length", "tool_calls", "filtered", "refused"])
 def test_common_finish_reasons_are_unchanged(client, reason):
     end = Finished(Finish(reason, "raw", "seq"))
-    assert fitted(client, end) == ([end], [] if client == "messages" else [("approximated", "")])
-    assert fitted(client, Finished(Finish(reason, "raw"))) == ([Finished(Finish(reason, "raw"))], [])
+    assert adapt_part(client, end) == ([end], [] if client == "messages" else [("approximated", "")])
+    assert adapt_part(client, Finished(Finish(reason, "raw"))) == ([Finished(Finish(reason, "raw"))], [])
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_pause_is_a_reply_cut_by_length_where_there_are_none(client):
     end = Finished(Finish("paused", "pause_turn"))
     if client == "messages":
-        assert fitted(client, end) == ([end], [])
+        assert adapt_part(client, end) == ([end], [])
     else:
-        assert fitted(client, end) == ([Finished(Finish("length", "pause_turn"))], [("approximated", "")])
+        assert adapt_part(client, end) == ([Finished(Finish("length", "pause_turn"))], [("approximated", "")])
 
 
 @pytest.mark.parametrize(
@@ -299,14 +299,17 @@ def test_a_pause_is_a_reply_cut_by_length_where_there_are_none(client):
 def test_a_finish_reason_that_the_client_does_not_have_is_an_error(reason, raw, message, code):
     end = Finished(Finish(reason, raw))
     for client in ("chat", "responses", "messages"):
-        assert fitted(client, end) == ([Failed(Problem("malformed_reply", message, code=code))], [])
-    assert fitted("gemini", end) == ([end], [])
+        assert adapt_part(client, end) == ([Failed(Problem("malformed_reply", message, code=code))], [])
+    assert adapt_part("gemini", end) == ([end], [])
 
 
 def test_a_failure_is_passed_on_without_codes_of_the_source_dialect():
     problem = Problem("rate_limit", "slow", code="insufficient_quota")
-    assert fitted("messages", Failed(problem), source_issuer="openai") == ([Failed(Problem("rate_limit", "slow"))], [])
-    assert fitted("chat", Failed(problem), source_issuer="openai") == ([Failed(problem)], [])
+    assert adapt_part("messages", Failed(problem), source_issuer="openai") == (
+        [Failed(Problem("rate_limit", "slow"))],
+        [],
+    )
+    assert adapt_part("chat", Failed(problem), source_issuer="openai") == ([Failed(problem)], [])
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -315,4 +318,4 @@ def test_calls_in_many_pieces_follow_one_another_to_their_end(client):
     end = Finished(Finish("tool_calls", "t"))
     # Chat has one place for text, before the calls.
     moved = [("approximated", "/t")] if client == "chat" else []
-    assert fitted(client, *stream, end) == ([*stream, end], moved)
+    assert adapt_part(client, *stream, end) == ([*stream, end], moved)

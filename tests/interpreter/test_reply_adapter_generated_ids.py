@@ -9,7 +9,7 @@ from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import encoded
+from interpreter.workbench import encode
 
 STYLES = {"chat": "chatcmpl-", "responses": "resp_", "messages": "msg_"}
 CALL_STYLES = {"chat": "call_", "responses": "call_", "messages": "toolu_"}
@@ -29,11 +29,11 @@ def called(**arguments):
 
 
 def whole(client, body, context=None):
-    return json.loads(translate_response(encoded(body), "gemini", client, context or Context()).body)
+    return json.loads(translate_response(encode(body), "gemini", client, context or Context()).body)
 
 
-def flowed(client, body, *, size=0, source="gemini"):
-    raw = body if isinstance(body, bytes) else b"data: " + encoded(body) + b"\r\n\r\n"
+def stream_events(client, body, *, size=0, source="gemini"):
+    raw = body if isinstance(body, bytes) else b"data: " + encode(body) + b"\r\n\r\n"
     translator = StreamTranslator(source, client)
     step = size or len(raw)
     told = b"".join(translator.feed(raw[start : start + step]) for start in range(0, len(raw), step))
@@ -60,14 +60,14 @@ def test_a_reply_without_an_id_gets_one_in_the_clients_style(client):
     told = whole(client, reply({"text": "Hello."}))["id"]
     assert told.startswith(STYLES[client])
     assert len(told) == len(STYLES[client]) + 24
-    assert first_id(client, flowed(client, reply({"text": "Hello."}))).startswith(STYLES[client])
+    assert first_id(client, stream_events(client, reply({"text": "Hello."}))).startswith(STYLES[client])
 
 
 @pytest.mark.parametrize("client", STYLES)
 def test_an_id_the_upstream_gave_is_kept(client):
     body = reply({"text": "Hello."}, responseId="r1")
     assert whole(client, body)["id"] == "r1"
-    assert first_id(client, flowed(client, body)) == "r1"
+    assert first_id(client, stream_events(client, body)) == "r1"
 
 
 @pytest.mark.parametrize("client", STYLES)
@@ -75,8 +75,8 @@ def test_two_replies_without_ids_differ_in_theirs_and_one_has_the_same_twice(cli
     one, other = reply(called(page=1)), reply(called(page=2))
     assert whole(client, one)["id"] != whole(client, other)["id"]
     assert whole(client, one)["id"] == whole(client, one)["id"]
-    assert first_id(client, flowed(client, one)) != first_id(client, flowed(client, other))
-    assert flowed(client, one) == flowed(client, one)
+    assert first_id(client, stream_events(client, one)) != first_id(client, stream_events(client, other))
+    assert stream_events(client, one) == stream_events(client, one)
 
 
 @pytest.mark.parametrize("client", STYLES)
@@ -90,14 +90,14 @@ def test_calls_of_replies_without_ids_get_distinct_ids_without_the_request(clien
 @pytest.mark.parametrize("client", STYLES)
 def test_a_stream_and_a_whole_reply_of_one_id_mint_the_same_call_ids(client):
     body = reply(called(page=1), called(page=2), responseId="r1")
-    stream = flowed(client, body)
+    stream = stream_events(client, body)
     assert all(call_id.encode() in stream for call_id in call_ids(client, whole(client, body)))
 
 
 @pytest.mark.parametrize("size", [1, 7, 64])
 def test_generated_ids_do_not_depend_on_where_the_bytes_are_cut(size):
     body = reply({"text": "Let me look."}, called(page=1))
-    assert flowed("messages", body, size=size) == flowed("messages", body)
+    assert stream_events("messages", body, size=size) == stream_events("messages", body)
 
 
 def test_the_same_answer_to_a_longer_conversation_gets_another_id():
@@ -105,7 +105,7 @@ def test_the_same_answer_to_a_longer_conversation_gets_another_id():
     later = [*asked, {"role": "assistant", "content": "gone"}, {"role": "user", "content": "go"}]
     told = []
     for messages in (asked, later):
-        call = Call(encoded({"model": "m", "messages": messages}))
+        call = Call(encode({"model": "m", "messages": messages}))
         request = translate_request(call, "chat", "gemini", model="gemini-2.5-pro").request
         told.append(whole("chat", reply(called()), Context(request)))
     assert told[0]["id"] != told[1]["id"]
@@ -113,7 +113,7 @@ def test_the_same_answer_to_a_longer_conversation_gets_another_id():
 
 
 def test_an_empty_stream_without_an_id_still_starts_and_ends():
-    stream = flowed("messages", {"candidates": [{"finishReason": "STOP"}]})
+    stream = stream_events("messages", {"candidates": [{"finishReason": "STOP"}]})
     assert [line for line in stream.decode().split("\n") if line.startswith("event:")] == [
         "event: message_start",
         "event: message_delta",
@@ -123,8 +123,8 @@ def test_an_empty_stream_without_an_id_still_starts_and_ends():
 
 def test_a_broken_stream_without_an_id_is_reported_as_broken():
     body = b'data: {"candidates":[{"content":{"parts":[{"text":"Hel"}]}}]}\r\n\r\n'
-    assert b"event: error" in flowed("messages", body)
-    assert b"event: error" in flowed(
+    assert b"event: error" in stream_events("messages", body)
+    assert b"event: error" in stream_events(
         "messages", b'data: {"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}\n\n'
     )
 
@@ -136,7 +136,7 @@ def test_a_compatible_server_without_ids_streams_on():
         {"choices": [{"index": 0, "delta": {"content": "lo"}}]},
         {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
     ]
-    raw = b"".join(b"data: " + encoded(frame) + b"\n\n" for frame in frames) + b"data: [DONE]\n\n"
-    stream = flowed("messages", raw, source="chat")
+    raw = b"".join(b"data: " + encode(frame) + b"\n\n" for frame in frames) + b"data: [DONE]\n\n"
+    stream = stream_events("messages", raw, source="chat")
     assert first_id("messages", stream).startswith("msg_")
     assert stream.index(b"message_start") < stream.index(b'"Hel"') < stream.index(b'"lo"') < stream.index(b"end_turn")

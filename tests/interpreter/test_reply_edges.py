@@ -13,7 +13,7 @@ from dragoman.interpreter.reply_adapter import ReplyOptions
 from interpreter.workbench import nobodys_dialect
 
 
-def fitter(client, *, source_issuer="", **options):
+def build_adapter(client, *, source_issuer="", **options):
     ledger = Ledger({"part.signature": ("/signature",), "call.id": ("/id",)})
     return EventAdapter(nobodys_dialect(source_issuer), client, ledger, ReplyOptions(**options)), ledger
 
@@ -28,7 +28,7 @@ def call(index, call_id="a", arguments="{}", where="/c", **more):
 
 
 def test_of_two_calls_with_one_id_the_second_gets_its_own():
-    fit, ledger = fitter(dialect_named("chat"), salt="s")
+    fit, ledger = build_adapter(dialect_named("chat"), salt="s")
     events = feed_events(fit, Started("r", "m", 3), *call(0), *call(1, where="/d"), *call(2, call_id="b"))
     ids = [event.part.id for event in events if isinstance(event, PartStarted)]
     assert (ids[0], ids[2]) == ("a", "b")
@@ -37,7 +37,7 @@ def test_of_two_calls_with_one_id_the_second_gets_its_own():
 
 
 def test_calls_without_ids_get_distinct_ids():
-    fit, ledger = fitter(dialect_named("chat"))
+    fit, ledger = build_adapter(dialect_named("chat"))
     events = feed_events(fit, Started("r", "m", 3), *call(0, ""), *call(1, ""))
     first, second = [event.part.id for event in events if isinstance(event, PartStarted)]
     assert first != second
@@ -46,7 +46,7 @@ def test_calls_without_ids_get_distinct_ids():
 
 def test_a_generated_id_depends_on_the_reply():
     def minted(reply_id):
-        fit, _ = fitter(dialect_named("chat"))
+        fit, _ = build_adapter(dialect_named("chat"))
         return feed_events(fit, Started(reply_id, "m", 3), *call(0, ""))[1].part.id
 
     assert minted("r") == minted("r") != minted("q")
@@ -60,14 +60,14 @@ def test_a_generated_id_depends_on_the_reply():
     ],
 )
 def test_a_dropped_call_is_reported_with_its_reason(arguments, complete, why):
-    fit, ledger = fitter(dialect_named("gemini"))
+    fit, ledger = build_adapter(dialect_named("gemini"))
     start = ToolCall(id="a", name="f", arguments="", where="/c")
     assert feed_events(fit, PartStarted(0, start), PartDelta(0, arguments), PartEnded(0, complete)) == []
     assert ledger.losses() == (Loss("/c", why, "dropped"),)
 
 
 def test_no_events_are_emitted_for_a_call_dropped_at_its_end():
-    fit, _ = fitter(dialect_named("gemini"))
+    fit, _ = build_adapter(dialect_named("gemini"))
     start = ToolCall(id="a", name="f", arguments="", where="/c")
     assert feed_events(fit, PartStarted(0, start), PartDelta(0, "[1]"), PartEnded(0)) == []
     assert feed_events(fit, PartSigned(0, Signature("google", "s")), PartDelta(0, "x")) == []
@@ -75,7 +75,7 @@ def test_no_events_are_emitted_for_a_call_dropped_at_its_end():
 
 @pytest.mark.parametrize("where", ["/c", ""])
 def test_a_free_form_call_becomes_a_function_call_anywhere(where):
-    fit, _ = fitter(dialect_named("messages"), is_whole=True)
+    fit, _ = build_adapter(dialect_named("messages"), is_whole=True)
     start = ToolCall(id="a", name="f", arguments="", form="text", where=where)
     events = feed_events(fit, PartStarted(0, start), PartDelta(0, "ls"), PartDelta(0, " -l"), PartEnded(0))
     assert [event.text for event in events if isinstance(event, PartDelta)] == ['{"input":"ls -l"}']
@@ -87,7 +87,7 @@ def without(client, **capabilities):
 
 
 def test_reasoning_is_left_out_where_the_client_has_no_place_for_it():
-    fit, ledger = fitter(without(dialect_named("chat"), reasoning=False))
+    fit, ledger = build_adapter(without(dialect_named("chat"), reasoning=False))
     text = [PartStarted(0, Text(text="")), PartDelta(0, "hi"), PartEnded(0)]
     thought = [PartStarted(0, Reasoning(where="/r")), PartDelta(0, "hm"), PartEnded(0)]
     rest = [PartStarted(1, Text(text="")), PartDelta(1, "hi"), PartEnded(1)]
@@ -101,7 +101,7 @@ def test_reasoning_is_left_out_where_the_client_has_no_place_for_it():
 )
 def test_reasoning_has_a_calls_signature_only_if_reasoning_is_signed_and_calls_are_not(signatures, carried):
     client = without(dialect_named("messages"), signatures=frozenset(signatures))
-    fit, ledger = fitter(client, source_issuer="google")
+    fit, ledger = build_adapter(client, source_issuer="google")
     start = ToolCall(id="a", name="f", arguments="", where="/c", signature=Signature("google", "s"))
     events = feed_events(fit, PartStarted(0, start), PartDelta(0, "{}"), PartEnded(0))
     kinds = [type(event.part) for event in events if isinstance(event, PartStarted)]
@@ -112,8 +112,8 @@ def test_reasoning_has_a_calls_signature_only_if_reasoning_is_signed_and_calls_a
 SOURCES = b'{"chunks":[{"web":{"uri":"u"}},{"web":{"uri":"v"}}],"queries":["q"]}'
 
 
-def cited(client, *places):
-    fit, ledger = fitter(dialect_named(client))
+def cite(client, *places):
+    fit, ledger = build_adapter(dialect_named(client))
     citation = Citation("gemini", b"{}", url="u", places=places)
     feed_events(fit, PartStarted(0, Text(text="", where="/t")), PartCited(0, citation), PartEnded(0))
     feed_events(fit, Native("gemini", "/grounding", SOURCES))
@@ -122,9 +122,9 @@ def cited(client, *places):
 
 def test_a_rendered_citation_is_not_reported_as_a_loss():
     lost = [("/grounding/chunks/1/web/uri", 1), ("/grounding/queries/0", 1)]
-    assert cited("chat", "/grounding/chunks/0/web/uri") == lost
+    assert cite("chat", "/grounding/chunks/0/web/uri") == lost
 
 
 def test_a_field_of_which_nothing_was_cited_is_one_loss_with_all_its_leaves():
-    assert cited("chat") == [("/grounding", 3)]
-    assert cited("chat", "/groundings/0", "/other") == [("/grounding", 3)]
+    assert cite("chat") == [("/grounding", 3)]
+    assert cite("chat", "/groundings/0", "/other") == [("/grounding", 3)]

@@ -101,14 +101,14 @@ def test_the_stop_sequence_that_was_hit_is_reported_where_there_is_no_place_for_
     assert "/stop_sequence" not in loss_pointers(answer("messages", client, message()))
 
 
-def stopped(reason):
+def stop(reason):
     """As vLLM says it, whole and in chunks."""
     chunk = {"index": 0, "delta": {"content": "x"}, "finish_reason": "stop", "stop_reason": reason}
     return chat(stop_reason=reason), [{**chat(), "choices": [chunk]}, DONE]
 
 
 def test_the_stop_sequence_a_server_names_reaches_a_client_that_has_a_place_for_it():
-    body, chunks = stopped("END")
+    body, chunks = stop("END")
     told = answer("chat", "messages", body)
     assert (told.body["stop_reason"], told.body["stop_sequence"], told.losses) == ("stop_sequence", "END", ())
     streamed = flow("chat", "messages", chunks)
@@ -118,7 +118,7 @@ def test_the_stop_sequence_a_server_names_reaches_a_client_that_has_a_place_for_
 
 @pytest.mark.parametrize(("client", "reason"), [("messages", 154829), ("gemini", 154829), ("gemini", "END")])
 def test_a_token_that_ended_a_reply_and_a_sequence_without_a_place_are_reported(client, reason):
-    body, chunks = stopped(reason)
+    body, chunks = stop(reason)
     assert loss_pointers(answer("chat", client, body)) == {"/choices/0/stop_reason"}
     assert loss_pointers(flow("chat", client, chunks)) == {"/choices/0/stop_reason"}
 
@@ -146,14 +146,14 @@ def test_a_finish_reason_more_specific_than_the_clients_is_approximated(source, 
 THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"}
 
 
-def responded(*output, **more):
+def respond(*output, **more):
     head = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m", "status": "completed"}
     return {**head, "output": list(output), **more}
 
 
 @pytest.mark.parametrize("client", ["messages", "gemini"])
 def test_the_id_of_a_thought_travels_in_the_envelope_and_is_not_reported(client):
-    told = answer("responses", client, responded(THOUGHT, {**THOUGHT, "id": "rs.2"}))
+    told = answer("responses", client, respond(THOUGHT, {**THOUGHT, "id": "rs.2"}))
     first, _ = open_envelope(Signature("", _signatures(told.body)[0]))
     assert (first.item, first.value) == ("rs_1", "e")
     assert loss_pointers(told) == {"/output/1/id"}, "an envelope has no room for an id with a dot"
@@ -167,7 +167,7 @@ def _signatures(body):
 @pytest.mark.parametrize("client", ["chat", "messages", "gemini"])
 def test_the_id_of_a_thought_without_a_signature_is_reported(client):
     thought = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}
-    assert loss_pointers(answer("responses", client, responded(thought))) == {"/output/0/id"}
+    assert loss_pointers(answer("responses", client, respond(thought))) == {"/output/0/id"}
 
 
 def test_fields_of_a_thought_that_was_cut_off_are_reported_too():
@@ -188,29 +188,29 @@ def test_a_field_that_merely_looks_like_the_id_of_another_thought_is_reported():
 
 
 def test_fields_that_only_repeat_the_request_are_no_losses():
-    told = answer("responses", "chat", responded(temperature=1.0, text={"format": {"type": "text"}}, billing={"p": 1}))
+    told = answer("responses", "chat", respond(temperature=1.0, text={"format": {"type": "text"}}, billing={"p": 1}))
     assert loss_pointers(told) == {"/billing"}
 
 
 @pytest.mark.parametrize("client", ["chat", "messages", "gemini"])
 def test_the_namespace_of_a_call_is_reported_where_calls_have_none(client):
     call = {"type": "function_call", "call_id": "c", "name": "f", "namespace": "crm", "arguments": "{}"}
-    assert loss_pointers(answer("responses", client, responded(call))) == {"/output/0/namespace"}
+    assert loss_pointers(answer("responses", client, respond(call))) == {"/output/0/namespace"}
 
 
 PAGE = {"type": "url_citation", "url": "https://a.org", "title": "A", "start_index": 0, "end_index": 3}
 
 
-def cited(*annotations):
+def cite(*annotations):
     text = {"type": "output_text", "text": "abcdef", "annotations": list(annotations)}
-    return responded({"type": "message", "role": "assistant", "content": [text]})
+    return respond({"type": "message", "role": "assistant", "content": [text]})
 
 
 def test_the_span_of_a_citation_is_a_loss_where_citations_apply_to_whole_blocks():
     where = "/output/0/content/0/annotations/0"
-    assert loss_pointers(answer("responses", "messages", cited(PAGE))) == {f"{where}/start_index", f"{where}/end_index"}
-    assert loss_pointers(answer("responses", "chat", cited(PAGE))) == set()
-    assert loss_pointers(answer("responses", "gemini", cited(PAGE))) == set()
+    assert loss_pointers(answer("responses", "messages", cite(PAGE))) == {f"{where}/start_index", f"{where}/end_index"}
+    assert loss_pointers(answer("responses", "chat", cite(PAGE))) == set()
+    assert loss_pointers(answer("responses", "gemini", cite(PAGE))) == set()
 
 
 def test_annotations_of_chat_are_reported_at_their_pointer_next_to_the_text():

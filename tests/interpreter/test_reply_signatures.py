@@ -20,14 +20,14 @@ IMAGE = Media(kind="image", media_type="image/png", source=Inline("AA"), where="
 ISSUERS = {"chat": "openai", "responses": "openai", "messages": "anthropic", "gemini": "google"}
 
 
-def fitted(client, *events, whole=False, source_issuer="nobody"):
+def adapt_part(client, *events, whole=False, source_issuer="nobody"):
     ledger = Ledger({"part.signature": ("/signature",)})
     options = ReplyOptions(is_whole=whole)
     fitter = EventAdapter(nobodys_dialect(source_issuer), dialect_named(client), ledger, options)
     return [told for event in events for told in fitter.feed(event)], loss_pointers(ledger)
 
 
-def signed(part, signature):
+def sign(part, signature):
     return [PartStarted(0, part), PartSigned(0, signature), PartEnded(0)]
 
 
@@ -65,11 +65,11 @@ LOST = [("dropped", "/p/signature")]
 def test_a_signature_is_in_the_clients_own_field_or_dropped(client, part, signature, told):
     shown = Text(text="", where="/p") if isinstance(part, Refusal) and client == "gemini" else part
     if told == "dropped":
-        assert fitted(client, *signed(part, signature)) == ([PartStarted(0, shown), PartEnded(0)], LOST)
+        assert adapt_part(client, *sign(part, signature)) == ([PartStarted(0, shown), PartEnded(0)], LOST)
         return
     letter = signature if told == "native" else seal_signature(signature, told, ISSUERS[client])
     reworded = [] if shown is part else [("approximated", "/p")]
-    assert fitted(client, *signed(part, signature)) == (signed(shown, letter), reworded)
+    assert adapt_part(client, *sign(part, signature)) == (sign(shown, letter), reworded)
 
 
 @pytest.mark.parametrize("client", ["messages", "responses"])
@@ -78,7 +78,7 @@ def test_a_calls_signature_is_on_an_empty_reasoning_part_if_only_reasoning_is_si
     stream = [PartStarted(0, CALL), PartSigned(0, signature), PartDelta(0, "{}"), PartEnded(0)]
     carrier = seal_signature(signature, "call", ISSUERS[client])
     assert open_envelope(carrier) == (signature, "call")
-    assert fitted(client, *stream) == (
+    assert adapt_part(client, *stream) == (
         [
             PartStarted(0, Reasoning()),
             PartSigned(0, carrier),
@@ -94,24 +94,24 @@ def test_a_calls_signature_is_on_an_empty_reasoning_part_if_only_reasoning_is_si
 @pytest.mark.parametrize("client", ["messages", "responses"])
 def test_a_signature_that_arrives_after_the_call_was_sent_is_dropped(client):
     stream = [PartStarted(0, CALL), PartDelta(0, "{}"), PartSigned(0, GOOGLE), PartEnded(0)]
-    assert fitted(client, *stream) == ([stream[0], stream[1], stream[3]], LOST)
+    assert adapt_part(client, *stream) == ([stream[0], stream[1], stream[3]], LOST)
 
 
 def test_a_signature_that_arrives_after_the_call_is_kept_where_calls_have_signatures():
     stream = [PartStarted(0, CALL), PartDelta(0, "{}"), PartSigned(0, GOOGLE), PartEnded(0)]
-    assert fitted("chat", *stream) == (stream, [])
+    assert adapt_part("chat", *stream) == (stream, [])
 
 
 def test_a_signature_at_the_start_of_a_part_is_sent_after_it():
     text = Text(text="", signature=GOOGLE, where="/p")
-    assert fitted("gemini", PartStarted(0, text), PartEnded(0)) == (signed(TEXT, GOOGLE), [])
+    assert adapt_part("gemini", PartStarted(0, text), PartEnded(0)) == (sign(TEXT, GOOGLE), [])
     call = ToolCall(id="a", name="f", arguments="", signature=GOOGLE, where="/p")
-    assert fitted("gemini", PartStarted(0, call), PartEnded(0)) == (signed(CALL, GOOGLE), [])
+    assert adapt_part("gemini", PartStarted(0, call), PartEnded(0)) == (sign(CALL, GOOGLE), [])
 
 
 def test_the_signature_of_a_dropped_call_is_not_sent():
     stream = [PartStarted(0, CALL), PartDelta(0, "[1]"), PartEnded(0)]
-    told, _ = fitted("gemini", stream[0], PartSigned(0, GOOGLE), *stream[1:])
+    told, _ = adapt_part("gemini", stream[0], PartSigned(0, GOOGLE), *stream[1:])
     assert told == []
 
 
@@ -119,19 +119,19 @@ def test_the_signature_of_a_dropped_call_is_not_sent():
 def test_unsigned_reasoning_is_marked_so_that_the_clients_vendor_does_not_mistake_it(client):
     letter = seal_signature(UNSIGNED, "self", ISSUERS[client])
     thought = [PartStarted(0, THOUGHT), PartDelta(0, "hm"), PartEnded(0)]
-    assert fitted(client, *thought) == ([*thought[:2], PartSigned(0, letter), thought[2]], [])
-    assert fitted(client, *thought, source_issuer=ISSUERS[client]) == (thought, [])
+    assert adapt_part(client, *thought) == ([*thought[:2], PartSigned(0, letter), thought[2]], [])
+    assert adapt_part(client, *thought, source_issuer=ISSUERS[client]) == (thought, [])
 
 
 def test_reasoning_is_not_marked_where_it_has_no_field_for_signatures():
     thought = [PartStarted(0, THOUGHT), PartDelta(0, "hm"), PartEnded(0)]
-    assert fitted("chat", *thought) == (thought, [])
+    assert adapt_part("chat", *thought) == (thought, [])
 
 
 def test_the_signature_of_a_free_form_call_comes_before_its_wrapped_input():
     shell = ToolCall(id="a", name="sh", arguments="", form="text", where="/p")
     stream = [PartStarted(0, shell), PartSigned(0, GOOGLE), PartDelta(0, "ls"), PartEnded(0)]
-    told, _ = fitted("gemini", *stream)
+    told, _ = adapt_part("gemini", *stream)
     plain = ToolCall(id="a", name="sh", arguments="")
     assert told == [PartStarted(0, plain), PartSigned(0, GOOGLE), PartDelta(0, '{"input":"ls"}'), PartEnded(0)]
 

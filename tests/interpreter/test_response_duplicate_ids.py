@@ -7,7 +7,7 @@ import pytest
 from dragoman.core.losses import Loss
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
-from interpreter.workbench import encoded
+from interpreter.workbench import encode
 
 SHARED = Loss(
     "/choices/0/message/tool_calls/1/id", "another call has the id 'a': this one gets a new id", "approximated"
@@ -22,18 +22,18 @@ def call(index, number, call_id="a"):
 def whole(client, *calls):
     message = {"role": "assistant", "content": None, "tool_calls": list(calls)}
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
-    result = translate_response(encoded({"id": "r", "model": "m", "choices": [choice]}), "chat", client)
+    result = translate_response(encode({"id": "r", "model": "m", "choices": [choice]}), "chat", client)
     return json.loads(result.body), result.losses
 
 
-def streamed(client, *calls):
+def stream(client, *calls):
     translator = StreamTranslator("chat", client)
     deltas = [*({"tool_calls": [one]} for one in calls), {}]
     result = b""
     for number, delta in enumerate(deltas):
         finish = "tool_calls" if number == len(calls) else None
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
-        result += translator.feed(b"data: " + encoded({"id": "r", "model": "m", "choices": [choice]}) + b"\n\n")
+        result += translator.feed(b"data: " + encode({"id": "r", "model": "m", "choices": [choice]}) + b"\n\n")
     result += translator.feed(b"data: [DONE]\n\n") + translator.close()
     return [json.loads(line[6:]) for line in result.splitlines() if line.startswith(b"data: {")], translator.losses
 
@@ -48,7 +48,7 @@ def ids_of(client, body):
             return [part["functionCall"]["id"] for part in body["candidates"][0]["content"]["parts"]]
 
 
-def streamed_ids(client, frames):
+def list_streamed_ids(client, frames):
     match client:
         case "messages":
             return [frame["content_block"]["id"] for frame in frames if frame["type"] == "content_block_start"]
@@ -65,8 +65,8 @@ def test_the_second_call_of_an_id_gets_its_own_in_a_stream_as_in_a_whole_reply(c
     first, second = ids_of(client, body)
     assert (first, losses) == ("a", (SHARED,))
     assert second != "a"
-    frames, losses = streamed(client, call(0, 1), call(1, 2))
-    assert (streamed_ids(client, frames), losses) == ([first, second], (SHARED,))
+    frames, losses = stream(client, call(0, 1), call(1, 2))
+    assert (list_streamed_ids(client, frames), losses) == ([first, second], (SHARED,))
 
 
 def test_each_of_many_calls_of_one_id_gets_its_own():

@@ -50,7 +50,7 @@ def outcomes(body: bytes, source: str) -> list[Any]:
     return result
 
 
-def looked_up(body: bytes, source: str, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def look_up(body: bytes, source: str, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The same, of a reply that does not say that its pointers are exact."""
     source_dialect = DIALECTS[source]
     with monkeypatch.context() as patched:
@@ -94,7 +94,7 @@ CALL = {"functionCall": {"name": "f", "args": {"a": 1}}}
     ],
 )
 def test_every_field_of_a_reply_is_reported_at_its_pointer(body, monkeypatch):
-    assert outcomes(body, "gemini") == looked_up(body, "gemini", monkeypatch)
+    assert outcomes(body, "gemini") == look_up(body, "gemini", monkeypatch)
 
 
 def test_names_are_escaped_in_pointers():
@@ -128,4 +128,4 @@ def test_every_recorded_reply_loses_the_same(source, monkeypatch):
     assert rows
     for row in rows:
         body = json.dumps(row["response"]).encode()
-        assert outcomes(body, source) == looked_up(body, source, monkeypatch), row["id"]
+        assert outcomes(body, source) == look_up(body, source, monkeypatch), row["id"]

@@ -8,7 +8,7 @@ from dragoman.dialects.responses.parts import find_field_pointer
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.wire.lookup import lookup
-from interpreter.workbench import encoded
+from interpreter.workbench import encode
 
 OUTPUT = [
     {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"},
@@ -31,7 +31,7 @@ THOUGHT = "/output/0/id"
 
 
 def event(kind, **members):
-    return f"event: {kind}\ndata: ".encode() + encoded({"type": kind, **members}) + b"\n\n"
+    return f"event: {kind}\ndata: ".encode() + encode({"type": kind, **members}) + b"\n\n"
 
 
 def stream():
@@ -53,11 +53,11 @@ def stream():
 
 @pytest.mark.parametrize("client", ["chat", "messages", "gemini"])
 def test_fields_of_items_are_reported_at_their_pointers(client):
-    result = translate_response(encoded(REPLY), "responses", client)
+    result = translate_response(encode(REPLY), "responses", client)
     lost = {loss.where for loss in result.losses}
     assert lost >= PLACES
     assert (THOUGHT in lost) is (client == "chat"), "the envelope of its signature carries a thought's id"
-    assert all(lookup(encoded(REPLY), where) is not None for where in lost)
+    assert all(lookup(encode(REPLY), where) is not None for where in lost)
 
 
 @pytest.mark.parametrize("client", ["chat", "messages", "gemini"])
@@ -66,7 +66,7 @@ def test_a_stream_names_the_same_places(client):
     translator.feed(stream())
     translator.close()
     streamed = {loss.where for loss in translator.losses if loss.where.startswith("/output")}
-    whole = {loss.where for loss in translate_response(encoded(REPLY), "responses", client).losses}
+    whole = {loss.where for loss in translate_response(encode(REPLY), "responses", client).losses}
     assert streamed >= PLACES
     assert (THOUGHT in streamed) is (client == "chat")
     assert streamed == {where for where in whole if where.startswith("/output")}

@@ -24,7 +24,7 @@ MARK = MARK_BYTES.decode()
 CALL = ToolCall(id="c", name="f", arguments="{}")
 
 
-def signed(part, signature):
+def sign(part, signature):
     return type(part)(
         **{name: getattr(part, name) for name in part.__struct_fields__ if name != "signature"}, signature=signature
     )
@@ -67,12 +67,12 @@ def test_anything_but_a_whole_envelope_is_not_opened(damaged):
 
 
 def test_a_history_without_envelopes_is_returned_as_it_is():
-    messages = (build_message("user", "hi"), build_message("assistant", signed(Text(text="yes"), GOOGLE), CALL))
+    messages = (build_message("user", "hi"), build_message("assistant", sign(Text(text="yes"), GOOGLE), CALL))
     assert open_envelopes(messages) is messages
 
 
 def test_only_the_assistants_envelopes_are_opened():
-    messages = (build_message("user", signed(Text(text="hi"), seal_signature(GOOGLE, "self", "anthropic"))),)
+    messages = (build_message("user", sign(Text(text="hi"), seal_signature(GOOGLE, "self", "anthropic"))),)
     assert open_envelopes(messages) is messages
 
 
@@ -88,28 +88,28 @@ def test_an_envelope_on_the_part_it_signs_is_replaced_by_what_it_holds():
 def test_an_empty_reasoning_part_with_a_calls_signature_is_removed_and_the_call_is_signed():
     carrier = Reasoning(texts=("",), signature=seal_signature(GOOGLE, "call", "anthropic"))
     assert open_envelopes((build_message("assistant", carrier, "words", CALL, CALL),)) == (
-        build_message("assistant", "words", signed(CALL, GOOGLE), CALL),
+        build_message("assistant", "words", sign(CALL, GOOGLE), CALL),
     )
 
 
 def test_reasoning_with_text_stays_without_the_envelope():
     carrier = Reasoning(texts=("hm",), signature=seal_signature(GOOGLE, "call", "anthropic"))
     assert open_envelopes((build_message("assistant", carrier, CALL),)) == (
-        build_message("assistant", Reasoning(texts=("hm",)), signed(CALL, GOOGLE)),
+        build_message("assistant", Reasoning(texts=("hm",)), sign(CALL, GOOGLE)),
     )
 
 
 def test_a_call_that_has_its_own_signature_keeps_it():
     own = Signature("google", "own")
     carrier = Reasoning(signature=seal_signature(GOOGLE, "call", "anthropic"))
-    assert open_envelopes((build_message("assistant", carrier, signed(CALL, own)),)) == (
-        build_message("assistant", signed(CALL, own)),
+    assert open_envelopes((build_message("assistant", carrier, sign(CALL, own)),)) == (
+        build_message("assistant", sign(CALL, own)),
     )
 
 
 def test_a_calls_envelope_on_the_call_itself_is_opened_there():
-    call = signed(CALL, seal_signature(GOOGLE, "call", "openai"))
-    assert open_envelopes((build_message("assistant", call),)) == (build_message("assistant", signed(CALL, GOOGLE)),)
+    call = sign(CALL, seal_signature(GOOGLE, "call", "openai"))
+    assert open_envelopes((build_message("assistant", call),)) == (build_message("assistant", sign(CALL, GOOGLE)),)
 
 
 def test_a_redacted_thought_is_redacted_again():
@@ -122,7 +122,7 @@ def test_a_redacted_thought_is_redacted_again():
 def test_an_envelope_in_a_message_of_its_own_signs_the_call_in_the_next():
     carrier = Reasoning(signature=seal_signature(GOOGLE, "call", "openai"))
     messages = (build_message("user", "hi"), build_message("assistant", carrier), build_message("assistant", CALL))
-    assert open_envelopes(messages) == (build_message("user", "hi"), build_message("assistant", signed(CALL, GOOGLE)))
+    assert open_envelopes(messages) == (build_message("user", "hi"), build_message("assistant", sign(CALL, GOOGLE)))
 
 
 def test_an_envelope_does_not_sign_a_call_after_a_user_turn():
@@ -145,7 +145,7 @@ def test_unsigned_reasoning_is_restored_unsigned():
     )
 
 
-def kept_native(*parts):
+def keep_native(*parts):
     ledger = Ledger({"part.signature": ("/signature",)})
     return remove_foreign_envelopes(
         (build_message("user", "hi"), build_message("assistant", *parts)), "anthropic", ledger
@@ -176,4 +176,4 @@ OWN = Signature("anthropic", "own")
 )
 def test_in_the_same_dialect_envelopes_are_removed_unless_they_are_the_vendors_own(part, after, losses):
     result = (build_message("assistant", after),) if after is not None else ()
-    assert kept_native(part) == ((build_message("user", "hi"), *result), losses)
+    assert keep_native(part) == ((build_message("user", "hi"), *result), losses)

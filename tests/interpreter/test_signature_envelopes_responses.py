@@ -11,14 +11,14 @@ from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.signature_envelopes import open_envelope, seal_signature
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import encoded, loss_pointers
+from interpreter.workbench import encode, loss_pointers
 from oracles import check_request
 
 ASK = {"role": "user", "content": "q"}
 
 
 def translate(source, body):
-    translation = translate_request(Call(encoded(body)), source, "responses", model="gpt-5.6")
+    translation = translate_request(Call(encode(body)), source, "responses", model="gpt-5.6")
     assert check_request("responses", translation.call.body) == []
     return json.loads(translation.call.body)["input"], loss_pointers(translation.losses)
 
@@ -70,7 +70,7 @@ REPLY = {
 
 def history_of(client):
     """The next request of a client of another dialect that GPT answered with a thought and a call."""
-    reply = json.loads(translate_response(encoded(REPLY), "responses", client, Context()).body)
+    reply = json.loads(translate_response(encode(REPLY), "responses", client, Context()).body)
     if client == "messages":
         result = {"type": "tool_result", "tool_use_id": "call_1", "content": "r"}
         turns = [ASK, {"role": "assistant", "content": reply["content"]}, {"role": "user", "content": [result]}]

@@ -13,14 +13,14 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.signature_envelopes import UNSIGNED, join_thoughts, remove_foreign_envelopes, seal_signature
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import adaptation_for, build_message, encoded, loss_pointers
+from interpreter.workbench import adaptation_for, build_message, encode, loss_pointers
 
 MODELS = {"messages": "claude-opus-5", "responses": "gpt-5.6"}
 FOREIGN = "reasoning of another vendor's model cannot be replayed"
 
 
-def named(kind, **body):
-    return f"event: {kind}\ndata: ".encode() + encoded({"type": kind, **body}) + b"\n\n"
+def get_named(kind, **body):
+    return f"event: {kind}\ndata: ".encode() + encode({"type": kind, **body}) + b"\n\n"
 
 
 def claude_thinks(*pieces, signature="EqQB"):
@@ -33,15 +33,15 @@ def claude_thinks(*pieces, signature="EqQB"):
     deltas.append({"type": "signature_delta", "signature": signature})
     return b"".join(
         [
-            named("message_start", message={**head, "stop_reason": None, "stop_sequence": None, "usage": usage}),
-            named("content_block_start", index=0, content_block=thought),
-            *(named("content_block_delta", index=0, delta=delta) for delta in deltas),
-            named("content_block_stop", index=0),
-            named("content_block_start", index=1, content_block=call),
-            named("content_block_delta", index=1, delta={"type": "input_json_delta", "partial_json": '{"a":1}'}),
-            named("content_block_stop", index=1),
-            named("message_delta", delta={"stop_reason": "tool_use", "stop_sequence": None}, usage=usage),
-            named("message_stop"),
+            get_named("message_start", message={**head, "stop_reason": None, "stop_sequence": None, "usage": usage}),
+            get_named("content_block_start", index=0, content_block=thought),
+            *(get_named("content_block_delta", index=0, delta=delta) for delta in deltas),
+            get_named("content_block_stop", index=0),
+            get_named("content_block_start", index=1, content_block=call),
+            get_named("content_block_delta", index=1, delta={"type": "input_json_delta", "partial_json": '{"a":1}'}),
+            get_named("content_block_stop", index=1),
+            get_named("message_delta", delta={"stop_reason": "tool_use", "stop_sequence": None}, usage=usage),
+            get_named("message_stop"),
         ]
     )
 
@@ -55,15 +55,15 @@ def gpt_thinks(*summaries):
     ]
     reply = {"id": "resp_1", "object": "response", "created_at": 1, "model": "gpt-5.6", "status": "completed"}
     done = [
-        named("response.output_item.done", output_index=index, item=item, sequence_number=index + 1)
+        get_named("response.output_item.done", output_index=index, item=item, sequence_number=index + 1)
         for index, item in enumerate(items)
     ]
     end = {**reply, "output": items}
     return b"".join(
         [
-            named("response.created", response={**reply, "status": "in_progress", "output": []}, sequence_number=0),
+            get_named("response.created", response={**reply, "status": "in_progress", "output": []}, sequence_number=0),
             *done,
-            named("response.completed", response=end, sequence_number=9),
+            get_named("response.completed", response=end, sequence_number=9),
         ]
     )
 
@@ -80,14 +80,14 @@ def apart(contents):
     return contents
 
 
-def gathered(contents):
+def gather(contents):
     return [{"role": "model", "parts": [part for content in contents for part in content["parts"]]}]
 
 
-def fused(contents):
+def fuse(contents):
     """Adjacent texts of a kind put together, the signature with them."""
     parts = []
-    for part in gathered(contents)[0]["parts"]:
+    for part in gather(contents)[0]["parts"]:
         before = parts[-1] if parts else {}
         open_text = "text" in part and "text" in before and "thoughtSignature" not in before
         if open_text and part.get("thought") == before.get("thought"):
@@ -103,31 +103,31 @@ def history(contents):
     return {"contents": [requested, *contents, answered]}
 
 
-def returned(target, contents):
-    actual = translate_request(Call(encoded(history(contents))), "gemini", target, model=MODELS[target])
+def get_returned(target, contents):
+    actual = translate_request(Call(encode(history(contents))), "gemini", target, model=MODELS[target])
     return json.loads(actual.call.body), actual.losses
 
 
-@pytest.mark.parametrize("keep", [apart, gathered, fused])
+@pytest.mark.parametrize("keep", [apart, gather, fuse])
 def test_a_streamed_thought_of_claude_comes_back_unmodified(keep):
-    body, losses = returned("messages", keep(contents_of("messages", claude_thinks("Thi", "nk"))))
+    body, losses = get_returned("messages", keep(contents_of("messages", claude_thinks("Thi", "nk"))))
     call = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1}}
     thought = {"type": "thinking", "thinking": "Think", "signature": "EqQB"}
     assert body["messages"][1] == {"role": "assistant", "content": [thought, call]}
     assert losses == ()
 
 
-@pytest.mark.parametrize("keep", [apart, gathered, fused])
+@pytest.mark.parametrize("keep", [apart, gather, fuse])
 def test_streamed_reasoning_of_gpt_is_restored_with_its_text(keep):
-    body, losses = returned("responses", keep(contents_of("responses", gpt_thinks("A", "B"))))
+    body, losses = get_returned("responses", keep(contents_of("responses", gpt_thinks("A", "B"))))
     summary = [{"type": "summary_text", "text": "A\n\nB"}]
     assert body["input"][1] == {"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "gAAA"}
     assert losses == ()
 
 
 def test_the_pieces_of_a_thought_the_target_cannot_take_are_reported_each_at_its_place():
-    contents = gathered(contents_of("messages", claude_thinks("Thi", "nk")))
-    body, losses = returned("responses", contents)
+    contents = gather(contents_of("messages", claude_thinks("Thi", "nk")))
+    body, losses = get_returned("responses", contents)
     assert all(item["type"] != "reasoning" for item in body["input"])
     lost = [(loss.where, loss.grade, loss.leaves) for loss in losses if loss.kind == "dropped"]
     assert lost == [(f"/contents/1/parts/{index}", "material", leaves) for index, leaves in enumerate((2, 2, 3))]

@@ -7,7 +7,7 @@ import pytest
 from dragoman.core.request import NativeTool, ToolChoice
 from dragoman.core.value import Extras
 from dragoman.interpreter.tool_kinds import find_choice, find_counterpart, has_name, list_settings
-from interpreter.workbench import encoded
+from interpreter.workbench import encode
 
 SEARCH = {
     "responses": {"type": "web_search"},
@@ -23,7 +23,7 @@ FETCH = {"messages": {"type": "web_fetch_20250910", "name": "web_fetch"}, "gemin
 
 
 def native(dialect, body):
-    return NativeTool(dialect=dialect, raw=encoded(body), where="/tools/0")
+    return NativeTool(dialect=dialect, raw=encode(body), where="/tools/0")
 
 
 @pytest.mark.parametrize(

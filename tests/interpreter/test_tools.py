@@ -11,10 +11,10 @@ from dragoman.core.value import Extras
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.tools import NO_PARAMETERS, adapt_request_tools
 from dragoman.interpreter.undo import Undo
-from interpreter.workbench import adaptation_for, build_message, build_request, encoded, exactly, loss_pointers
+from interpreter.workbench import adaptation_for, build_message, build_request, encode, exactly, loss_pointers
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
-TOOL = Tool(name="f", description="d", parameters=encoded(SCHEMA), where="/tools/0")
+TOOL = Tool(name="f", description="d", parameters=encode(SCHEMA), where="/tools/0")
 TARGETS = {
     "chat": "gpt-4.1",
     "responses": "gpt-5.6",
@@ -29,7 +29,7 @@ def adaptation_to(target, **options):
     return adaptation_for(target.partition(" ")[0], TARGETS[target], **options)
 
 
-def fitted(target, *tools, messages=(), choice=None, **options):
+def adapt_part(target, *tools, messages=(), choice=None, **options):
     """Return the tools for a target, the losses, and the undo."""
     adaptation = adaptation_to(target, **options)
     result, chosen = adapt_request_tools(build_request(*messages, tools=tools, tool_choice=choice), adaptation)
@@ -39,17 +39,17 @@ def fitted(target, *tools, messages=(), choice=None, **options):
 
 @pytest.mark.parametrize("target", ["chat", "messages", "gemini", "gemini 2.5"])
 def test_a_plain_tool_passes(target):
-    result, losses, undo = fitted(target, TOOL)
+    result, losses, undo = adapt_part(target, TOOL)
     assert exactly(result) == exactly((TOOL,))
     assert (losses, undo) == ([], Undo())
 
 
 def test_responses_gets_strict_false_for_a_tool_that_is_not_strict():
-    assert fitted("responses", TOOL) == ((structs.replace(TOOL, strict=False),), [], Undo())
+    assert adapt_part("responses", TOOL) == ((structs.replace(TOOL, strict=False),), [], Undo())
 
 
 def test_gemini_1_5_gets_googles_own_schema_format():
-    (tool,), losses, _ = fitted("gemini 1.5", TOOL)
+    (tool,), losses, _ = adapt_part("gemini 1.5", TOOL)
     result = {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}, "propertyOrdering": ["a"], "required": ["a"]}
     assert json.loads(tool.parameters) == result
     assert tool == structs.replace(TOOL, parameters=tool.parameters, openapi=True)
@@ -58,7 +58,7 @@ def test_gemini_1_5_gets_googles_own_schema_format():
 
 def test_googles_own_schema_language_is_understood():
     parameters = {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}, "required": ["a"]}
-    (tool,), losses, _ = fitted("chat", structs.replace(TOOL, parameters=encoded(parameters), openapi=True))
+    (tool,), losses, _ = adapt_part("chat", structs.replace(TOOL, parameters=encode(parameters), openapi=True))
     assert tool == structs.replace(TOOL, parameters=tool.parameters)
     assert json.loads(tool.parameters) == SCHEMA
     assert losses == []
@@ -69,7 +69,7 @@ def test_googles_own_schema_language_is_understood():
     [("chat", None), ("responses", NO_PARAMETERS), ("messages", NO_PARAMETERS), ("gemini", None), ("gemini 1.5", None)],
 )
 def test_a_tool_without_arguments_has_a_schema_where_one_is_demanded(target, parameters):
-    (tool,), losses, _ = fitted(target, Tool(name="f", where="/t"))
+    (tool,), losses, _ = adapt_part(target, Tool(name="f", where="/t"))
     strict = False if target == "responses" else None
     assert exactly(tool) == exactly(Tool(name="f", parameters=parameters, strict=strict, where="/t"))
     assert losses == []
@@ -87,12 +87,12 @@ def test_keywords_of_a_schema_without_arguments_are_losses_if_not_sent():
         "title": "t",
     }
     document = {"tools": [{"type": "function", "function": {"name": "f", "parameters": said_more}}]}
-    tool = Tool(name="f", parameters=encoded(said_more), where="/tools/0")
-    result, losses, _ = fitted("gemini", tool, document=document)
+    tool = Tool(name="f", parameters=encode(said_more), where="/tools/0")
+    result, losses, _ = adapt_part("gemini", tool, document=document)
     assert result == (Tool(name="f"),)
     place = "/tools/0/function/parameters"
     assert losses == [("dropped", f"{place}/description"), ("dropped", f"{place}/title")]
-    assert fitted("gemini", structs.replace(tool, parameters=b"true"))[:2] == ((Tool(name="f"),), [])
+    assert adapt_part("gemini", structs.replace(tool, parameters=b"true"))[:2] == ((Tool(name="f"),), [])
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_keywords_of_a_schema_without_arguments_are_losses_if_not_sent():
 def test_property_names_that_claude_rejects_get_aliases_that_are_restored(target, renamed):
     schema = {"type": "object", "properties": {"a b": {"type": "string"}}}
     document = {"tools": [{"function": {"parameters": schema}}]}
-    (tool,), losses, undo = fitted(target, structs.replace(TOOL, parameters=encoded(schema)), document=document)
+    (tool,), losses, undo = adapt_part(target, structs.replace(TOOL, parameters=encode(schema)), document=document)
     assert list(json.loads(tool.parameters)["properties"]) == ["a_b" if renamed else "a b"]
     assert losses == ([("approximated", "/tools/0/function/parameters/properties/a b")] if renamed else [])
     assert undo.arguments == ({"f": (ArgumentUndo(renamed={"a_b": "a b"}, converts_history=True),)} if renamed else {})
@@ -110,33 +110,33 @@ def test_property_names_that_claude_rejects_get_aliases_that_are_restored(target
 STRICT = structs.replace(TOOL, strict=True)
 OPTIONAL = {"type": "object", "properties": {"a": {"type": "string"}, "n": {"type": "integer"}}, "required": ["a"]}
 CLOSED = {**SCHEMA, "required": list(SCHEMA["properties"]), "additionalProperties": False}
-LOOSE = structs.replace(TOOL, parameters=encoded(OPTIONAL), strict=True)
+LOOSE = structs.replace(TOOL, parameters=encode(OPTIONAL), strict=True)
 
 
 @pytest.mark.parametrize(
     ("target", "strict"), [("chat", True), ("responses", True), ("messages", True), ("gemini", None)]
 )
 def test_strict_is_sent_where_the_target_can_enforce_a_schema(target, strict):
-    (tool,), losses, _ = fitted(target, structs.replace(STRICT, parameters=encoded(CLOSED)))
+    (tool,), losses, _ = adapt_part(target, structs.replace(STRICT, parameters=encode(CLOSED)))
     assert tool.strict is strict
     assert losses == []
 
 
 def test_the_mode_is_a_loss_where_it_enforces_more_schemas_than_requested():
     tools = [structs.replace(STRICT, name=name, where=f"/tools/{at}") for at, name in enumerate("ab")]
-    assert fitted("gemini", *tools)[1] == []
+    assert adapt_part("gemini", *tools)[1] == []
     loose = structs.replace(TOOL, name="c", where="/tools/2")
     both = [("approximated", "/tools/0/function/strict"), ("approximated", "/tools/1/function/strict")]
-    assert fitted("gemini", *tools, loose)[1] == both
+    assert adapt_part("gemini", *tools, loose)[1] == both
     refused = structs.replace(loose, strict=False)
-    assert fitted("gemini", *tools, refused)[1] == [*both, ("approximated", "/tools/2/function/strict")]
+    assert adapt_part("gemini", *tools, refused)[1] == [*both, ("approximated", "/tools/2/function/strict")]
 
 
 @pytest.mark.parametrize(
     ("target", "strict"), [("chat", False), ("responses", False), ("messages", False), ("gemini", None)]
 )
 def test_strict_false_is_sent_where_the_target_has_a_field_for_it(target, strict):
-    (tool,), losses, _ = fitted(target, structs.replace(TOOL, strict=False))
+    (tool,), losses, _ = adapt_part(target, structs.replace(TOOL, strict=False))
     assert (tool.strict, losses) == (strict, [])
 
 
@@ -155,13 +155,13 @@ def test_gemini_is_held_to_strict_schemas_by_the_mode(choice, result):
 
 
 def test_a_strict_schema_for_claude_is_closed():
-    (tool,), _, _ = fitted("messages", STRICT)
+    (tool,), _, _ = adapt_part("messages", STRICT)
     assert json.loads(tool.parameters) == {**SCHEMA, "additionalProperties": False}
 
 
 @pytest.mark.parametrize("source", ["messages", "chat", "responses"], ids=["foreign", "own", "kin"])
 def test_a_strict_schema_of_any_dialect_requires_every_property_at_openai(source):
-    (tool,), losses, undo = fitted("chat", LOOSE, source=source)
+    (tool,), losses, undo = adapt_part("chat", LOOSE, source=source)
     assert json.loads(tool.parameters)["required"] == ["a", "n"]
     assert undo.arguments == {"f": (ArgumentUndo(optional=frozenset({"n"}), order=("a", "n"), converts_history=True),)}
     assert losses
@@ -170,14 +170,14 @@ def test_a_strict_schema_of_any_dialect_requires_every_property_at_openai(source
 @pytest.mark.parametrize("source", ["chat", "responses"])
 def test_a_strict_schema_that_openai_accepts_is_unchanged(source):
     written = b' {"type":"object","properties":{"a":{"type":"string","minLength":3}},"required":["a"],"additionalProperties":false}'
-    (tool,), losses, _ = fitted("chat", structs.replace(STRICT, parameters=written), source=source)
+    (tool,), losses, _ = adapt_part("chat", structs.replace(STRICT, parameters=written), source=source)
     assert (tool.parameters, tool.strict, losses) == (written, True, [])
 
 
 def test_a_duplicate_tool_declaration_does_not_affect_how_arguments_are_restored():
     schema = {"type": "object", "properties": {"a b": {"type": "string"}}}
     adaptation = adaptation_to("messages")
-    twins = [structs.replace(TOOL, parameters=encoded(schema), where=f"/tools/{index}") for index in range(2)]
+    twins = [structs.replace(TOOL, parameters=encode(schema), where=f"/tools/{index}") for index in range(2)]
     adapt_request_tools(build_request(tools=tuple(twins)), adaptation)
     assert adaptation.arguments == {"f": (ArgumentUndo(renamed={"a_b": "a b"}, converts_history=True),)}
 
@@ -185,7 +185,7 @@ def test_a_duplicate_tool_declaration_does_not_affect_how_arguments_are_restored
 @pytest.mark.parametrize("target", ["messages", "responses"])
 def test_tools_of_one_name_in_two_namespaces_have_their_own_ways_back(target):
     twins = [
-        structs.replace(TOOL, parameters=encoded({"type": kind}), namespace=kind, where=f"/tools/{kind}")
+        structs.replace(TOOL, parameters=encode({"type": kind}), namespace=kind, where=f"/tools/{kind}")
         for kind in ("array", "string")
     ]
     for _ in range(2):
@@ -197,31 +197,35 @@ def test_tools_of_one_name_in_two_namespaces_have_their_own_ways_back(target):
 
 def test_claude_takes_twenty_strict_tools():
     tools = [structs.replace(STRICT, name=f"f{index}", where=f"/tools/{index}") for index in range(22)]
-    result, losses, _ = fitted("messages", *tools)
+    result, losses, _ = adapt_part("messages", *tools)
     assert [tool.strict for tool in result] == [True] * 20 + [None] * 2
     assert losses == [("dropped", "/tools/20/function/strict"), ("dropped", "/tools/21/function/strict")]
 
 
 def test_a_name_that_is_changed_is_undone_in_the_reply():
     tool = structs.replace(TOOL, name="a b", namespace="crm")
-    assert fitted("chat", tool)[1:] == ([], Undo({"crm__a_b_124de160": ("crm", "a b")}))
+    assert adapt_part("chat", tool)[1:] == ([], Undo({"crm__a_b_124de160": ("crm", "a b")}))
 
 
 def test_integers_are_undone_in_the_arguments_of_gemini():
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
     undo = ArgumentUndo(properties={"n": ArgumentUndo(integer=True)}, only_integers=True)
-    assert fitted("gemini", structs.replace(TOOL, parameters=encoded(schema)))[2] == Undo(arguments={"f": (undo,)})
+    assert adapt_part("gemini", structs.replace(TOOL, parameters=encode(schema)))[2] == Undo(arguments={"f": (undo,)})
 
 
 def test_a_tool_with_losses_books_them_every_time():
     tools = (STRICT, structs.replace(TOOL, name="g", where="/tools/1"))
-    assert fitted("gemini", *tools)[1] == fitted("gemini", *tools)[1] == [("approximated", "/tools/0/function/strict")]
+    assert (
+        adapt_part("gemini", *tools)[1]
+        == adapt_part("gemini", *tools)[1]
+        == [("approximated", "/tools/0/function/strict")]
+    )
 
 
 def test_fields_and_marks_only_the_source_understands_are_dropped():
     tool = structs.replace(TOOL, extras=Extras("messages", {"/x": b"1"}), cache="1h")
     losses = [("dropped", "/tools/0/cache_control"), ("dropped", "/tools/0/x")]
-    assert fitted("chat", tool, source="messages")[:2] == ((TOOL,), losses)
+    assert adapt_part("chat", tool, source="messages")[:2] == ((TOOL,), losses)
 
 
 SPACED = structs.replace(TOOL, namespace="crm", namespace_description="Customers.")
@@ -231,13 +235,13 @@ SPACED = structs.replace(TOOL, namespace="crm", namespace_description="Customers
     ("tool", "description"), [(SPACED, "Customers.\n\nd"), (structs.replace(SPACED, description=""), "Customers.")]
 )
 def test_a_namespace_goes_into_name_and_description_where_there_are_none(tool, description):
-    result, losses, undo = fitted("chat", tool)
+    result, losses, undo = adapt_part("chat", tool)
     assert result == (structs.replace(TOOL, name="crm__f", description=description),)
     assert (losses, undo) == ([], Undo({"crm__f": ("crm", "f")}))
 
 
 def test_a_namespace_stays_where_there_are_some():
-    result, _, undo = fitted("responses", structs.replace(SPACED, namespace_description=""))
+    result, _, undo = adapt_part("responses", structs.replace(SPACED, namespace_description=""))
     assert result == (structs.replace(TOOL, namespace="crm", strict=False),)
     assert undo == Undo()
 
@@ -256,7 +260,7 @@ FREE = {"type": "object", "properties": {"input": {"type": "string"}}, "required
 
 
 def test_a_free_form_tool_passes_where_there_are_some():
-    result, losses, undo = fitted("responses", SHELL)
+    result, losses, undo = adapt_part("responses", SHELL)
     assert exactly(result) == exactly((structs.replace(SHELL, extras=None, cache=None),))
     assert losses == [("approximated", "/tools/0"), ("dropped", "/tools/0/x")]
     assert undo == Undo()
@@ -283,7 +287,7 @@ def test_a_free_form_tool_passes_where_there_are_some():
 @pytest.mark.parametrize("grammar", [GRAMMAR, None])
 def test_a_free_form_tool_is_a_function_with_one_text_where_there_are_none(target, parameters, more, grammar):
     plain = structs.replace(SHELL, extras=None, cache=None, grammar=grammar)
-    (tool,), losses, undo = fitted(target, plain)
+    (tool,), losses, undo = adapt_part(target, plain)
     words = "d\n\nThe input must match this lark grammar:\nstart: A" if grammar else "d"
     assert json.loads(tool.parameters) == parameters
     assert exactly(tool) == exactly(
@@ -295,7 +299,7 @@ def test_a_free_form_tool_is_a_function_with_one_text_where_there_are_none(targe
 
 def test_a_free_form_tool_without_a_description_is_described_by_its_grammar_alone():
     plain = structs.replace(SHELL, extras=None, cache=None, description="")
-    (tool,), _, _ = fitted("messages", plain)
+    (tool,), _, _ = adapt_part("messages", plain)
     assert tool.description == "The input must match this lark grammar:\nstart: A"
 
 
@@ -307,7 +311,7 @@ def test_a_free_form_tool_made_a_function_for_responses_is_not_strict():
 
 
 def native(body, dialect="messages", where="/tools/0"):
-    return NativeTool(dialect=dialect, raw=encoded(body), where=where)
+    return NativeTool(dialect=dialect, raw=encode(body), where=where)
 
 
 SEARCH = native({"type": "web_search_20250305", "name": "web_search", "max_uses": 3})
@@ -319,7 +323,7 @@ DOCUMENT = {"tools": [{"type": "web_search_20250305", "name": "web_search", "max
     [("responses", b'{"type":"web_search"}'), ("gemini", b'{"googleSearch":{}}'), ("chat", None)],
 )
 def test_a_vendors_tool_is_replaced_by_the_targets_own_or_dropped(target, raw):
-    result, losses, _ = fitted(target, SEARCH, source="messages", document=DOCUMENT)
+    result, losses, _ = adapt_part(target, SEARCH, source="messages", document=DOCUMENT)
     assert result == ((NativeTool(dialect=target, raw=raw),) if raw else ())
     lost = [("dropped", f"/tools/0/{name}") for name in ("max_uses", "name")]
     assert losses == ([("approximated", "/tools/0"), *lost] if raw else [("dropped", "/tools")])
@@ -337,24 +341,24 @@ def test_a_vendors_tool_is_replaced_by_the_targets_own_or_dropped(target, raw):
     ],
 )
 def test_fields_of_a_native_tool_are_dropped_when_a_counterpart_replaces_it(tool, lost):
-    _, losses, _ = fitted("responses", native(tool, "gemini"), source="gemini")
+    _, losses, _ = adapt_part("responses", native(tool, "gemini"), source="gemini")
     (name,) = tool
     assert losses == [("approximated", "/tools/0"), *(("dropped", f"/tools/0/{name}/{setting}") for setting in lost)]
 
 
 def test_a_vendors_tool_that_is_written_alike_is_no_loss():
     same = native({"googleSearch": {}}, "elsewhere")
-    assert fitted("gemini", same)[:2] == ((NativeTool(dialect="gemini", raw=b'{"googleSearch":{}}'),), [])
+    assert adapt_part("gemini", same)[:2] == ((NativeTool(dialect="gemini", raw=b'{"googleSearch":{}}'),), [])
 
 
 def test_gemini_2_5_accepts_search_or_functions_but_code_execution_with_both():
     search, code = native({"googleSearch": {}}, where="/tools/1"), native({"codeExecution": {}}, where="/tools/2")
-    assert fitted("gemini 2.5", TOOL, search, code)[:2] == (
+    assert adapt_part("gemini 2.5", TOOL, search, code)[:2] == (
         (TOOL, NativeTool(dialect="gemini", raw=b'{"codeExecution":{}}')),
         [("dropped", "/tools/1")],
     )
-    assert [tool.raw for tool in fitted("gemini 2.5", search)[0]] == [b'{"googleSearch":{}}']
-    assert len(fitted("gemini", TOOL, search)[0]) == 2
+    assert [tool.raw for tool in adapt_part("gemini 2.5", search)[0]] == [b'{"googleSearch":{}}']
+    assert len(adapt_part("gemini", TOOL, search)[0]) == 2
 
 
 CALLED = (

@@ -48,7 +48,7 @@ def contents(translation):
     return json.loads(translation.call.body)["contents"]
 
 
-def adapted_in(cache, tools=TOOLS):
+def adapt_in(cache, tools=TOOLS):
     found = cache.find(dialect_named("chat"), json.dumps(tools).encode(), "/tools")
     return [one.traits for one in found.adapted] if found is not None else None
 
@@ -60,7 +60,7 @@ def test_tools_are_adapted_once_for_each_row_of_traits(cache):
                 {"text": text}
             ]
         translate_chat(body(user_message(text), tools=TOOLS), "messages", "claude-sonnet-4-5")
-    assert len(adapted_in(cache)) == 3
+    assert len(adapt_in(cache)) == 3
 
 
 def test_tools_are_read_once_and_written_as_they_were_before(cache):
@@ -73,7 +73,7 @@ def test_names_that_one_history_calls_are_not_undone_for_another(cache):
     odd = translate_chat(body(call_messages("what is this?"), tools=TOOLS)).undo.names
     assert list(odd.values()) == [("", "what is this?")]
     assert translate_chat(body(user_message("a"), tools=TOOLS)).undo.names == {}
-    assert adapted_in(cache)
+    assert adapt_in(cache)
 
 
 def test_arguments_of_calls_follow_the_schemas_of_cached_tools(cache):
@@ -82,7 +82,7 @@ def test_arguments_of_calls_follow_the_schemas_of_cached_tools(cache):
     translate_chat(body(user_message("a"), tools=tools), "messages", "claude-sonnet-4-5")
     call = translate_chat(body(call_messages("f", '{"a b":"x"}'), tools=tools), "messages", "claude-sonnet-4-5")
     assert json.loads(call.call.body)["messages"][1]["content"][0]["input"] == {"a_b": "x"}
-    assert adapted_in(cache, tools)
+    assert adapt_in(cache, tools)
 
 
 def test_instructions_added_as_text_are_sent_every_time_with_cached_tools(cache):
@@ -122,7 +122,7 @@ def test_tools_that_cannot_be_read_are_refused_every_time(cache):
         with pytest.raises(Problem) as caught:
             translate_chat(body(user_message("a"), tools=wrong))
         assert caught.value.where == "/tools/0/function/name"
-    assert adapted_in(cache, wrong) is None
+    assert adapt_in(cache, wrong) is None
 
 
 def test_what_was_not_used_for_longest_is_evicted_first():
@@ -152,4 +152,4 @@ def test_what_is_made_of_one_array_for_ever_new_rows_is_bounded(cache):
     for model in ("gpt-4.1", "gpt-5.6", "o3", "mistral-large", "deepseek-chat", "grok-4", "llama-3"):
         translate_chat(document, "responses", model=model)
         translate_chat(document, "messages", "claude-sonnet-4-5")
-    assert 0 < len(adapted_in(cache)) <= 8
+    assert 0 < len(adapt_in(cache)) <= 8

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.interpreter.tools import adapt_request_tools
-from interpreter.workbench import adaptation_for, build_request, encoded, loss_pointers
+from interpreter.workbench import adaptation_for, build_request, encode, loss_pointers
 
 TREE = {
     "type": "object",
@@ -32,8 +32,8 @@ STRICT = [("dropped", "/tools/0/function/strict")]
 VALIDATED = ToolChoice(mode="auto", validated=True)
 
 
-def fitted(schema, dialect, model, *, source="chat", choice=None, strict=True, openapi=False):
-    parameters = None if schema is None else encoded(schema)
+def adapt_part(schema, dialect, model, *, source="chat", choice=None, strict=True, openapi=False):
+    parameters = None if schema is None else encode(schema)
     adaptation = adaptation_for(dialect, model, source=source)
     tool = Tool(name="f", parameters=parameters, strict=strict, openapi=openapi, where="/tools/0")
     (result,), _ = adapt_request_tools(build_request(tools=(tool,), tool_choice=choice), adaptation)
@@ -41,7 +41,7 @@ def fitted(schema, dialect, model, *, source="chat", choice=None, strict=True, o
 
 
 def test_a_strict_schema_that_calls_itself_is_sent_to_claude_as_it_is_and_not_strict():
-    result, losses = fitted(TREE, "messages", "claude-opus-5")
+    result, losses = adapt_part(TREE, "messages", "claude-opus-5")
     assert (json.loads(result.parameters), result.strict) == (TREE, None)
     assert losses == STRICT
 
@@ -56,32 +56,32 @@ def test_a_strict_schema_that_calls_itself_is_sent_to_claude_as_it_is_and_not_st
 )
 def test_no_schema_is_narrowed_to_be_strict_for_claude(inside):
     schema = {**CLOSED, "properties": {"city": inside}}
-    result, losses = fitted(schema, "messages", "claude-opus-5")
+    result, losses = adapt_part(schema, "messages", "claude-opus-5")
     assert result.strict is None
     assert json.loads(result.parameters)["properties"]["city"].items() >= inside.items()
     assert losses == STRICT
 
 
 def test_a_schema_that_strict_takes_stays_strict_for_claude():
-    result, losses = fitted(CLOSED, "messages", "claude-opus-5")
+    result, losses = adapt_part(CLOSED, "messages", "claude-opus-5")
     assert (json.loads(result.parameters), result.strict, losses) == (CLOSED, True, [])
 
 
 def test_described_constraints_keep_a_tool_strict_for_claude():
     schema = {**CLOSED, "properties": {"city": {"type": "string", "minLength": 2}}}
-    result, losses = fitted(schema, "messages", "claude-opus-5")
+    result, losses = adapt_part(schema, "messages", "claude-opus-5")
     assert result.strict is True
     assert losses == [("approximated", "/tools/0/function/parameters/properties/city/minLength")]
 
 
 def test_openai_takes_a_strict_schema_that_calls_itself():
-    result, losses = fitted(TREE, "responses", "gpt-5.6")
+    result, losses = adapt_part(TREE, "responses", "gpt-5.6")
     assert (json.loads(result.parameters), result.strict, losses) == (TREE, True, [])
 
 
 @pytest.mark.parametrize(("dialect", "model"), [("messages", "claude-opus-5"), ("responses", "gpt-5.6")])
 def test_a_strict_tool_without_arguments_has_a_closed_schema(dialect, model):
-    result, losses = fitted(None, dialect, model)
+    result, losses = adapt_part(None, dialect, model)
     expected = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
     assert (json.loads(result.parameters), result.strict, losses) == (expected, True, [])
 
@@ -91,28 +91,28 @@ ANYWHERE = [("chat", "gpt-4.1"), ("responses", "gpt-5.6"), ("messages", "claude-
 
 @pytest.mark.parametrize(("dialect", "model"), ANYWHERE)
 def test_validated_calls_are_strict_where_the_schema_can_be_strict_as_it_is(dialect, model):
-    result, losses = fitted(CLOSED, dialect, model, source="gemini", choice=VALIDATED, strict=None)
+    result, losses = adapt_part(CLOSED, dialect, model, source="gemini", choice=VALIDATED, strict=None)
     assert (json.loads(result.parameters), result.strict, losses) == (CLOSED, True, [])
 
 
 @pytest.mark.parametrize(("dialect", "model"), ANYWHERE)
 def test_an_open_object_is_closed_for_validated_calls(dialect, model):
     schema = {name: value for name, value in CLOSED.items() if name != "additionalProperties"}
-    result, losses = fitted(schema, dialect, model, source="gemini", choice=VALIDATED, strict=None)
+    result, losses = adapt_part(schema, dialect, model, source="gemini", choice=VALIDATED, strict=None)
     assert (json.loads(result.parameters), result.strict, losses) == (CLOSED, True, [])
 
 
 @pytest.mark.parametrize(("dialect", "model"), ANYWHERE)
 def test_validated_calls_of_a_schema_that_would_change_are_reported_and_not_strict(dialect, model):
     schema = {"type": "object", "properties": {"limit": {"type": "integer", "minimum": 1}, "any": {}}}
-    result, losses = fitted(schema, dialect, model, source="gemini", choice=VALIDATED, strict=None)
+    result, losses = adapt_part(schema, dialect, model, source="gemini", choice=VALIDATED, strict=None)
     assert not result.strict
     assert json.loads(result.parameters) == schema
     assert losses == [("approximated", "/toolConfig/functionCallingConfig")]
 
 
 def test_no_more_tools_are_made_strict_than_claude_takes():
-    tools = tuple(Tool(name=f"f{index}", parameters=encoded(CLOSED), where=f"/tools/{index}") for index in range(21))
+    tools = tuple(Tool(name=f"f{index}", parameters=encode(CLOSED), where=f"/tools/{index}") for index in range(21))
     adaptation = adaptation_for("messages", "claude-opus-5", source="gemini")
     result, _ = adapt_request_tools(build_request(tools=tools, tool_choice=VALIDATED), adaptation)
     assert [tool.strict for tool in result] == [True] * 20 + [None]
@@ -121,16 +121,16 @@ def test_no_more_tools_are_made_strict_than_claude_takes():
 
 def test_googles_own_schema_language_is_read_before_it_is_judged():
     schema = {**CLOSED, "properties": {"a": {"type": "STRING", "format": "enum", "enum": ["x"]}}, "required": ["a"]}
-    result, losses = fitted(schema, "chat", "gpt-4.1", source="gemini", choice=VALIDATED, strict=None, openapi=True)
+    result, losses = adapt_part(schema, "chat", "gpt-4.1", source="gemini", choice=VALIDATED, strict=None, openapi=True)
     assert (result.strict, losses) == (True, [])
-    result, losses = fitted(schema, "chat", "gpt-4.1", source="gemini", choice=VALIDATED, strict=None)
+    result, losses = adapt_part(schema, "chat", "gpt-4.1", source="gemini", choice=VALIDATED, strict=None)
     assert not result.strict
-    result, losses = fitted(None, "chat", "gpt-4.1", source="gemini", choice=VALIDATED, strict=None, openapi=True)
+    result, losses = adapt_part(None, "chat", "gpt-4.1", source="gemini", choice=VALIDATED, strict=None, openapi=True)
     assert (result.strict, losses) == (True, [])
 
 
 def test_validated_calls_are_reported_where_no_tool_can_be_strict():
-    tools = (Tool(name="f", parameters=encoded(CLOSED), where="/tools/0"),)
+    tools = (Tool(name="f", parameters=encode(CLOSED), where="/tools/0"),)
     adaptation = adaptation_for("messages", "claude-opus-5", source="gemini", strict_tools=False)
     result, _ = adapt_request_tools(build_request(tools=tools, tool_choice=VALIDATED), adaptation)
     assert [tool.strict for tool in result] == [None]
@@ -139,7 +139,7 @@ def test_validated_calls_are_reported_where_no_tool_can_be_strict():
 
 def test_native_tools_stay_next_to_tools_with_validated_calls():
     native = NativeTool(dialect="gemini", raw=b'{"googleSearch":{}}', where="/tools/1")
-    tools = (Tool(name="f", parameters=encoded(CLOSED), where="/tools/0"), native)
+    tools = (Tool(name="f", parameters=encode(CLOSED), where="/tools/0"), native)
     result, _ = adapt_request_tools(
         build_request(tools=tools, tool_choice=VALIDATED), adaptation_for("messages", "claude-opus-5", source="gemini")
     )
@@ -147,7 +147,7 @@ def test_native_tools_stay_next_to_tools_with_validated_calls():
 
 
 def test_gemini_is_held_to_strict_schemas_though_the_caller_named_no_mode():
-    tools = (Tool(name="f", parameters=encoded(CLOSED), strict=True),)
+    tools = (Tool(name="f", parameters=encode(CLOSED), strict=True),)
     _, choice = adapt_request_tools(
         build_request(tools=tools, tool_choice=ToolChoice(parallel=True)), adaptation_for("gemini", "gemini-3-pro")
     )
@@ -158,7 +158,7 @@ def test_claude_compiles_only_so_many_parameters_of_several_types():
     def tool(number: int, count: int) -> Tool:
         properties = {f"p{place}": {"type": ["string", "null"]} for place in range(count)}
         schema = CLOSED | {"properties": properties, "required": list(properties)}
-        return Tool(name=f"f{number}", parameters=encoded(schema), strict=True, where=f"/tools/{number}")
+        return Tool(name=f"f{number}", parameters=encode(schema), strict=True, where=f"/tools/{number}")
 
     adaptation = adaptation_for("messages", "claude-opus-5", source="responses")
     result, _ = adapt_request_tools(build_request(tools=(tool(0, 10), tool(1, 7), tool(2, 6))), adaptation)
@@ -170,7 +170,7 @@ def test_claude_compiles_only_so_many_parameters_that_may_be_absent():
     def tool(number: int, count: int) -> Tool:
         properties = {f"p{place}": {"type": "string"} for place in range(count)}
         schema = CLOSED | {"properties": properties, "required": []}
-        return Tool(name=f"f{number}", parameters=encoded(schema), strict=True, where=f"/tools/{number}")
+        return Tool(name=f"f{number}", parameters=encode(schema), strict=True, where=f"/tools/{number}")
 
     adaptation = adaptation_for("messages", "claude-opus-5", source="responses")
     result, _ = adapt_request_tools(build_request(tools=(tool(0, 20), tool(1, 5), tool(2, 4))), adaptation)
@@ -188,13 +188,13 @@ def test_claude_compiles_only_so_many_parameters_that_may_be_absent():
     ],
 )
 def test_strict_false_is_sent_or_is_the_default_of_the_target(dialect, model, result):
-    tool, losses = fitted(CLOSED, dialect, model, strict=False)
+    tool, losses = adapt_part(CLOSED, dialect, model, strict=False)
     assert (tool.strict, losses) == (result, [])
 
 
 def test_geminis_validated_mode_for_a_non_strict_tool_next_to_a_strict_one_is_a_loss():
     tools = tuple(
-        Tool(name=f"f{at}", parameters=encoded(CLOSED), strict=strict, where=f"/tools/{at}")
+        Tool(name=f"f{at}", parameters=encode(CLOSED), strict=strict, where=f"/tools/{at}")
         for at, strict in enumerate((True, False, None))
     )
     adaptation = adaptation_for("gemini", "gemini-3.8-flash")

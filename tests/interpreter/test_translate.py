@@ -17,14 +17,14 @@ from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_request
 from dragoman.interpreter.translation import Translation
 from dragoman.interpreter.undo import Undo
-from interpreter.workbench import build_message, encoded
+from interpreter.workbench import build_message, encode
 
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 50}
 SEEDED = HELLO | {"seed": 7}
 
 
 def test_a_request_is_translated_to_the_target_dialect_and_its_model():
-    translation = translate_request(Call(encoded(SEEDED), "m"), "chat", "messages", model="claude-opus-5")
+    translation = translate_request(Call(encode(SEEDED), "m"), "chat", "messages", model="claude-opus-5")
     body = {"model": "claude-opus-5", "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
     assert json.loads(translation.call.body) == body
     assert translation.call == Call(translation.call.body, "claude-opus-5")
@@ -34,25 +34,25 @@ def test_a_request_is_translated_to_the_target_dialect_and_its_model():
 
 
 def test_without_a_model_the_clients_model_name_is_kept():
-    assert translate_request(Call(encoded(HELLO)), "chat", "messages").call.model == "m"
+    assert translate_request(Call(encode(HELLO)), "chat", "messages").call.model == "m"
 
 
 def test_strict_refuses_a_request_with_losses_and_passes_one_without():
     with pytest.raises(Problem) as caught:
-        translate_request(Call(encoded(SEEDED)), "chat", "messages", strict=True)
+        translate_request(Call(encode(SEEDED)), "chat", "messages", strict=True)
     assert (caught.value.kind, caught.value.where) == ("unsupported", "/seed")
-    assert translate_request(Call(encoded(HELLO)), "chat", "messages", strict=True).losses == ()
+    assert translate_request(Call(encode(HELLO)), "chat", "messages", strict=True).losses == ()
 
 
 def test_a_form_puts_the_request_into_its_envelope():
-    call = translate_request(Call(encoded(HELLO)), "chat", "gemini", model="gemini-3-pro", form="code_assist").call
+    call = translate_request(Call(encode(HELLO)), "chat", "gemini", model="gemini-3-pro", form="code_assist").call
     inner = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "generationConfig": {"maxOutputTokens": 50}}
     assert json.loads(call.body) == {"model": "gemini-3-pro", "request": inner}
 
 
 def test_a_form_of_the_same_dialect_changes_nothing_but_the_envelope():
     inner = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "cachedContent": "c"}
-    translation = translate_request(Call(encoded(inner), "g"), "gemini", "gemini", form="code_assist")
+    translation = translate_request(Call(encode(inner), "g"), "gemini", "gemini", form="code_assist")
     assert json.loads(translation.call.body) == {"model": "g", "request": inner}
     assert (translation.losses, translation.undo) == ((), Undo())
 
@@ -83,12 +83,12 @@ def test_another_vendors_signature_is_removed_even_in_the_same_dialect():
     thought = {"type": "thinking", "thinking": "hm", "signature": letter}
     blocks = [thought, {"type": "text", "text": "yes"}]
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "assistant", "content": blocks}]}
-    translation = translate_request(Call(encoded(body)), "messages", "messages", model="claude-opus-4-5")
+    translation = translate_request(Call(encode(body)), "messages", "messages", model="claude-opus-4-5")
     result = json.loads(translation.call.body)
     assert result == body | {"model": "claude-opus-4-5", "messages": [{"role": "assistant", "content": blocks[1:]}]}
     assert [(loss.where, loss.leaves) for loss in translation.losses] == [("/messages/0/content/0", len(thought))]
     with pytest.raises(Problem):
-        translate_request(Call(encoded(body)), "messages", "messages", strict=True)
+        translate_request(Call(encode(body)), "messages", "messages", strict=True)
 
 
 # Replies
@@ -113,7 +113,7 @@ NAMED = Context(undo=Undo({"f_1": ("", "f 1")}))
 
 
 def test_a_reply_is_translated_to_the_clients_dialect_and_names():
-    rendered = translate_response(encoded(CALLING), "gemini", "chat", NAMED)
+    rendered = translate_response(encode(CALLING), "gemini", "chat", NAMED)
     message = json.loads(rendered.body)["choices"][0]["message"]
     assert [call["function"] for call in message["tool_calls"]] == [{"name": "f 1", "arguments": "{}"}]
     reason = "not known to the client's dialect"
@@ -125,7 +125,7 @@ def test_a_reply_in_the_clients_dialect_is_the_same_bytes():
 
 
 def test_a_reply_in_the_clients_dialect_gets_its_names_back_and_keeps_the_rest():
-    rendered = translate_response(encoded(CALLING), "gemini", "gemini", NAMED)
+    rendered = translate_response(encode(CALLING), "gemini", "gemini", NAMED)
     result = json.loads(rendered.body)
     assert result["candidates"][0]["content"]["parts"] == [{"functionCall": {"name": "f 1", "args": {}}}]
     assert result["candidates"][0]["avgLogprobs"] == 1
@@ -137,14 +137,14 @@ SPOKE = Context(Request(model="", messages=(), spelling=frozenset({"code_assist"
 
 
 def test_an_envelope_the_client_did_not_use_is_taken_off():
-    result = json.loads(translate_response(encoded(WRAPPED), "gemini", "gemini").body)
+    result = json.loads(translate_response(encode(WRAPPED), "gemini", "gemini").body)
     assert result["candidates"][0]["content"] == REPLY["candidates"][0]["content"]
-    assert translate_response(encoded(WRAPPED), "gemini", "gemini", SPOKE) == TranslatedResponse(encoded(WRAPPED))
-    assert translate_response(encoded(REPLY), "gemini", "gemini") == TranslatedResponse(encoded(REPLY))
+    assert translate_response(encode(WRAPPED), "gemini", "gemini", SPOKE) == TranslatedResponse(encode(WRAPPED))
+    assert translate_response(encode(REPLY), "gemini", "gemini") == TranslatedResponse(encode(REPLY))
 
 
 def test_an_envelope_the_client_wants_is_put_on():
-    result = json.loads(translate_response(encoded(REPLY), "gemini", "gemini", Context(form="code_assist")).body)
+    result = json.loads(translate_response(encode(REPLY), "gemini", "gemini", Context(form="code_assist")).body)
     assert result["response"]["candidates"][0]["content"] == REPLY["candidates"][0]["content"]
 
 
@@ -164,7 +164,7 @@ def test_ids_the_upstream_did_not_give_differ_from_turn_to_turn():
     ids = set()
     for count in range(2):
         request = Request(model="m", messages=(build_message("user", "hi"),) * count)
-        body = translate_response(encoded(CALLING), "gemini", "chat", Context(request)).body
+        body = translate_response(encode(CALLING), "gemini", "chat", Context(request)).body
         ids.add(json.loads(body)["choices"][0]["message"]["tool_calls"][0]["id"])
     assert len(ids) == 2
 
@@ -181,7 +181,7 @@ def flow(source, target, raw, size=0, context=None):
 
 def chat(delta, finish=None):
     body = {"id": "r", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
-    return b"data: " + encoded(body) + b"\n\n"
+    return b"data: " + encode(body) + b"\n\n"
 
 
 DONE = b"data: [DONE]\n\n"
@@ -229,7 +229,7 @@ def test_frames_are_passed_on_as_soon_as_they_are_whole():
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_stream_that_is_one_array_is_passed_on_as_it_comes(size):
-    raw = b"[" + encoded(REPLY) + b",\n" + encoded(REPLY) + b"]"
+    raw = b"[" + encode(REPLY) + b",\n" + encode(REPLY) + b"]"
     assert flow("gemini", "gemini", raw, size)[0] == raw
     translator = StreamTranslator("gemini", "gemini")
     assert translator.feed(raw[:40]) == raw[:40]
@@ -237,14 +237,14 @@ def test_a_stream_that_is_one_array_is_passed_on_as_it_comes(size):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_streams_envelope_that_the_client_did_not_use_is_taken_off(size):
-    raw = b"data: " + encoded(WRAPPED) + b"\n\n"
+    raw = b"data: " + encode(WRAPPED) + b"\n\n"
     frames = data(flow("gemini", "gemini", raw, size)[0])
     assert all("response" not in frame and "candidates" in frame for frame in frames)
     assert flow("gemini", "gemini", raw, size, SPOKE)[0] == raw
 
 
 def test_a_streams_envelope_that_the_client_wants_is_put_on():
-    raw = b"data: " + encoded(REPLY) + b"\n\n"
+    raw = b"data: " + encode(REPLY) + b"\n\n"
     frames = data(flow("gemini", "gemini", raw, 0, Context(form="code_assist"))[0])
     assert [frame.keys() for frame in frames] == [{"response"}] * len(frames)
 
@@ -299,14 +299,14 @@ def test_a_part_left_out_closes_up_the_indexes_of_those_behind_it():
         **REPLY,
         "candidates": [{"content": {"role": "model", "parts": [image, {"text": "hi"}]}, "finishReason": "STOP"}],
     }
-    result, translator = flow("gemini", "messages", b"data: " + encoded(reply) + b"\n\n")
+    result, translator = flow("gemini", "messages", b"data: " + encode(reply) + b"\n\n")
     assert {frame["index"] for frame in data(result) if "index" in frame} == {0}
     lost = [(loss.where, loss.kind, loss.leaves) for loss in translator.losses]
     assert lost == [("/candidates/0/content/parts/0", "dropped", 2)]
 
 
 def test_a_streams_names_are_given_back():
-    result, _ = flow("gemini", "chat", b"data: " + encoded(CALLING) + b"\n\n", 0, NAMED)
+    result, _ = flow("gemini", "chat", b"data: " + encode(CALLING) + b"\n\n", 0, NAMED)
     names = [
         call["function"].get("name")
         for frame in data(result)
@@ -323,14 +323,14 @@ def test_a_call_cut_off_is_shown_in_a_stream_and_left_out_of_a_whole_reply_for_c
     assert any(frame.get("content_block", {}).get("name") == "f" for frame in data(result))
     message = {"role": "assistant", "content": None, "tool_calls": [CUT]}
     choice = {"index": 0, "message": message, "finish_reason": "length"}
-    rendered = translate_response(encoded({"id": "r", "model": "m", "choices": [choice]}), "chat", "messages")
+    rendered = translate_response(encode({"id": "r", "model": "m", "choices": [choice]}), "chat", "messages")
     assert json.loads(rendered.body)["content"] == []
     assert {loss.kind for loss in rendered.losses} == {"dropped"}
 
 
 # Errors
 
-SLOW = encoded({"error": {"message": "slow", "type": "rate_limit_error", "code": "x"}})
+SLOW = encode({"error": {"message": "slow", "type": "rate_limit_error", "code": "x"}})
 
 
 def test_an_error_is_translated_to_the_clients_dialect_without_the_vendors_code():

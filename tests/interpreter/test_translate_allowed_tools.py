@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import encoded, loss_pointers
+from interpreter.workbench import encode, loss_pointers
 
 MODELS = {"chat": "gpt-5.2", "responses": "gpt-5.6", "messages": "claude-opus-5", "gemini": "gemini-3-pro"}
 F, G = ({"type": "function", "name": name, "parameters": {"type": "object"}, "strict": False} for name in "fg")
@@ -14,17 +14,17 @@ SEARCH = {"type": "web_search"}
 CODE = {"type": "code_interpreter", "container": {"type": "auto"}}
 
 
-def translated(source, target, body):
-    result = translate_request(Call(encoded(body)), source, target, model=MODELS[target])
+def translate(source, target, body):
+    result = translate_request(Call(encode(body)), source, target, model=MODELS[target])
     return json.loads(result.call.body), loss_pointers(result.losses)
 
 
-def allowed(target, *listed, mode="auto", tools=(F, G, SEARCH, CODE)):
+def list_allowed(target, *listed, mode="auto", tools=(F, G, SEARCH, CODE)):
     choice = {"type": "allowed_tools", "mode": mode, "tools": list(listed)}
-    return translated("responses", target, {"input": "hi", "tools": list(tools), "tool_choice": choice})
+    return translate("responses", target, {"input": "hi", "tools": list(tools), "tool_choice": choice})
 
 
-def named(body):
+def get_named(body):
     """The names of the tools of a request, functions and a vendor's own."""
     tools = []
     for tool in body.get("tools", ()):
@@ -47,8 +47,8 @@ def named(body):
     ],
 )
 def test_a_vendors_own_tools_are_sent_only_if_they_are_on_the_list(target, listed, tools):
-    body, losses = allowed(target, *listed)
-    assert sorted(named(body)) == sorted(tools)
+    body, losses = list_allowed(target, *listed)
+    assert sorted(get_named(body)) == sorted(tools)
     gone = {("dropped", f"/tools/{index}") for index, name in enumerate("fg") if name not in tools}
     gone |= {("dropped", "/tools/2")} if SEARCH not in listed else set()
     assert set(losses) >= (gone if tools else {("dropped", "/tools")})
@@ -56,14 +56,14 @@ def test_a_vendors_own_tools_are_sent_only_if_they_are_on_the_list(target, liste
 
 
 def test_a_listed_tool_that_is_not_sent_is_reported():
-    _, losses = allowed("messages", {"type": "function", "name": "f"}, {"type": "mcp", "server_label": "x"})
+    _, losses = list_allowed("messages", {"type": "function", "name": "f"}, {"type": "mcp", "server_label": "x"})
     assert ("dropped", "/tool_choice/tools/1") in losses
 
 
 def test_an_entry_matches_the_tool_that_its_fields_identify():
     servers = [{"type": "mcp", "server_label": label, "server_url": "https://a.example"} for label in "xy"]
     choice = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "mcp", "server_label": "x"}]}
-    body = encoded({"input": "hi", "tools": servers, "tool_choice": choice})
+    body = encode({"input": "hi", "tools": servers, "tool_choice": choice})
     result = translate_request(Call(body), "responses", "messages", model="claude-opus-5")
     reasons = {loss.where: loss.what for loss in result.losses}
     assert reasons["/tools/0"] == "a tool that only its own vendor runs"
@@ -74,7 +74,7 @@ def test_an_entry_matches_the_tool_that_its_fields_identify():
 @pytest.mark.parametrize("target", ["chat", "responses", "messages"])
 def test_names_of_gemini_without_a_mode_are_the_tools_the_model_may_call(target, config):
     declared = [{"name": name, "parametersJsonSchema": {"type": "object"}} for name in "fg"]
-    body, losses = translated(
+    body, losses = translate(
         "gemini",
         target,
         {
@@ -100,7 +100,7 @@ def test_what_gemini_may_always_use_is_on_the_list_that_openai_is_given():
         "tools": [{"functionDeclarations": declared}, {"googleSearch": {}}, {"codeExecution": {}}],
         "toolConfig": {"functionCallingConfig": config},
     }
-    choice = translated("gemini", "responses", body)[0]["tool_choice"]
+    choice = translate("gemini", "responses", body)[0]["tool_choice"]
     functions = [{"type": "function", "name": name} for name in "fg"]
     natives = [SEARCH, {"type": "code_interpreter"}]
     assert choice == {"type": "allowed_tools", "mode": "required", "tools": [*functions, *natives]}

@@ -9,12 +9,12 @@ from dragoman.core.request import Sampling
 from dragoman.dialects.record import Call
 from dragoman.interpreter.request_fields import adapt_sampling
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import adaptation_for, encoded
+from interpreter.workbench import adaptation_for, encode
 
 
 @pytest.mark.parametrize("target", ["chat", "messages", "gemini"])
 def test_an_empty_history_starts_with_a_user_message(target):
-    translation = translate_request(Call(encoded({"model": "m", "input": []})), "responses", target)
+    translation = translate_request(Call(encode({"model": "m", "input": []})), "responses", target)
     assert "(continued)" in json.dumps(json.loads(translation.call.body))
     assert (
         Loss("", "the request has no messages: a user message '(continued)' is added", "approximated")
@@ -44,7 +44,7 @@ BEGUN = {"role": "user", "content": "(continued)"}
     ],
 )
 def test_a_user_message_is_added_if_the_first_message_cannot_be_sent(items, messages):
-    result = translate_request(Call(encoded({"model": "m", "input": items})), "responses", "chat", model="gpt-4.1")
+    result = translate_request(Call(encode({"model": "m", "input": items})), "responses", "chat", model="gpt-4.1")
     assert json.loads(result.call.body)["messages"] == messages
     first = sum(item is SYSTEM for item in items)
     why = "nothing of the first turn can be sent: '(continued)' is sent instead"
@@ -53,7 +53,7 @@ def test_a_user_message_is_added_if_the_first_message_cannot_be_sent(items, mess
 
 def test_a_user_message_is_added_for_responses_too_if_nothing_can_be_sent():
     turn = {"role": "user", "content": [{"type": "hologram", "light": 1}]}
-    result = translate_request(Call(encoded({"max_tokens": 5, "messages": [turn]})), "messages", "responses", model="m")
+    result = translate_request(Call(encode({"max_tokens": 5, "messages": [turn]})), "messages", "responses", model="m")
     assert json.loads(result.call.body)["input"] == [{"type": "message", **BEGUN}]
 
 

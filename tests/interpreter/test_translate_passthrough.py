@@ -17,7 +17,7 @@ from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_request
 from dragoman.interpreter.translation import Translation
 from dragoman.interpreter.turns import SKIP_SIGNATURE
-from interpreter.workbench import encoded
+from interpreter.workbench import encode
 
 HELLO = b'data: {"id":"r","model":"m","choices":[{"index":0,"delta":{"content":"hi"}}]}\n\n'
 LIMIT = 1000
@@ -78,7 +78,7 @@ def test_a_request_to_plain_gemini_is_taken_out_of_its_envelope_and_not_changed(
 
 @pytest.mark.parametrize("word", ["session_id", "sessionId"])
 def test_fields_that_only_code_assist_has_are_not_sent_elsewhere(word):
-    body = encoded({"request": {"contents": [], word: "s", "x": 1.50}})
+    body = encode({"request": {"contents": [], word: "s", "x": 1.50}})
     translation = translate_request(Call(body, "m"), "gemini", "gemini")
     assert translation.call == Call(b'{"contents":[],"x":1.5}', "m")
     assert [loss.where for loss in translation.losses] == [f"/request/{word}"]
@@ -105,14 +105,14 @@ PLAIN = {"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}
 
 def test_a_client_that_spoke_through_the_envelope_is_answered_through_it():
     context = Context(translate_request(Call(ENVELOPE), "gemini", "gemini").request)
-    result = json.loads(translate_response(encoded(PLAIN), "gemini", "gemini", context).body)
+    result = json.loads(translate_response(encode(PLAIN), "gemini", "gemini", context).body)
     assert result["response"]["candidates"][0]["content"] == PLAIN["candidates"][0]["content"]
     translator = StreamTranslator("gemini", "gemini", context)
-    stream = translator.feed(b"data: " + encoded(PLAIN) + b"\r\n\r\n") + translator.close()
+    stream = translator.feed(b"data: " + encode(PLAIN) + b"\r\n\r\n") + translator.close()
     frames = [json.loads(line[6:]) for line in stream.splitlines() if line]
     assert frames
     assert all(frame.keys() == {"response"} for frame in frames)
-    wrapped = encoded({"response": PLAIN})
+    wrapped = encode({"response": PLAIN})
     assert translate_response(wrapped, "gemini", "gemini", context) == TranslatedResponse(wrapped)
 
 
@@ -147,7 +147,7 @@ STEPS = [
 
 @pytest.mark.parametrize(("model", "skips"), [("gemini-3.8-flash", True), ("gemini-2.5-pro", False)])
 def test_calls_of_another_vendor_have_the_skip_signature_in_the_same_dialect_too(model, skips):
-    translation = translate_request(Call(encoded({"contents": STEPS})), "gemini", "gemini", model=model)
+    translation = translate_request(Call(encode({"contents": STEPS})), "gemini", "gemini", model=model)
     skipped = {"thoughtSignature": SKIP_SIGNATURE.value} if skips else {}
     assert json.loads(translation.call.body)["contents"] == [
         STEPS[0],
@@ -161,12 +161,12 @@ def test_calls_of_another_vendor_have_the_skip_signature_in_the_same_dialect_too
 
 
 def test_a_history_without_foreign_signatures_stays_as_it_is_though_its_calls_are_unsigned():
-    call = Call(encoded({"contents": [STEPS[0], content_of("model", call_part("a"))]}), "gemini-3.8-flash")
+    call = Call(encode({"contents": [STEPS[0], content_of("model", call_part("a"))]}), "gemini-3.8-flash")
     assert translate_request(call, "gemini", "gemini") == Translation(call=call)
 
 
 def test_signatures_are_taken_out_of_a_history_in_an_envelope_too():
-    body = encoded({"model": "gemini-3-pro", "project": "p", "request": {"contents": STEPS[:3]}})
+    body = encode({"model": "gemini-3-pro", "project": "p", "request": {"contents": STEPS[:3]}})
     translation = translate_request(Call(body), "gemini", "gemini")
     assert "thought" not in json.dumps(json.loads(translation.call.body)["contents"][1]["parts"][1:])
     assert translation.call.model == "gemini-3-pro"
@@ -174,7 +174,7 @@ def test_signatures_are_taken_out_of_a_history_in_an_envelope_too():
     assert lost == [("/project", "informational", 1), ("/request/contents/1/parts/0", "material", len(THOUGHT))]
 
 
-def signed_by_google(model):
+def sign_as_google(model):
     call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     signed = {**call, "extra_content": {"google": {"thought_signature": "c2ln"}}}
     written = [{"role": "user", "content": "go"}, {"role": "assistant", "tool_calls": [signed]}]
@@ -183,7 +183,7 @@ def signed_by_google(model):
 
 @pytest.mark.parametrize("model", ["gemini-3-flash", "google/gemini-3-flash"])
 def test_a_signature_is_unchanged_for_its_issuers_models_over_chat(model):
-    body = signed_by_google(model)
+    body = sign_as_google(model)
     passed = translate_request(Call(body), "chat", "chat")
     assert passed.call.body == body
     assert not passed.losses
@@ -191,10 +191,10 @@ def test_a_signature_is_unchanged_for_its_issuers_models_over_chat(model):
 
 @pytest.mark.parametrize("model", ["gpt-5.2", "o3"])
 def test_a_signature_is_removed_for_other_models_over_chat(model):
-    passed = translate_request(Call(signed_by_google("gem")), "chat", "chat", model=model)
+    passed = translate_request(Call(sign_as_google("gem")), "chat", "chat", model=model)
     assert b"extra_content" not in passed.call.body
     where = "/messages/1/tool_calls/0/extra_content"
     assert [(loss.where, loss.grade) for loss in passed.losses] == [(where, "informational")]
-    assert translate_request(Call(signed_by_google("gem")), "chat", "chat", model=model, strict=True) == passed
+    assert translate_request(Call(sign_as_google("gem")), "chat", "chat", model=model, strict=True) == passed
     with pytest.raises(Problem):
-        translate_request(Call(signed_by_google("gem")), "chat", "chat", model=model, strict="all")
+        translate_request(Call(sign_as_google("gem")), "chat", "chat", model=model, strict="all")

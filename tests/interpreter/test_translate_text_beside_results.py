@@ -10,7 +10,7 @@ from dragoman.simulator.apis.api import AcceptedRequest
 from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.gemini import API
 from dragoman.simulator.apis.rule import CheckContext
-from interpreter.workbench import encoded
+from interpreter.workbench import encode
 
 NEWER = ["gemini-3.6-flash", "gemini-3.8-flash", "gemini-3.8-pro", "gemini-4", "gemini-3.5-flash-lite"]
 OLDER = ["gemini-3.5-flash", "gemini-3-pro", "gemini-2.5-pro"]
@@ -35,7 +35,7 @@ def build_body(*last):
 
 
 def translate(model, *last):
-    translation = translate_request(Call(encoded(build_body(*last))), "messages", "gemini", model=model)
+    translation = translate_request(Call(encode(build_body(*last))), "messages", "gemini", model=model)
     return json.loads(translation.call.body)["contents"][2:], translation.losses
 
 
@@ -79,7 +79,7 @@ def test_media_that_a_result_cannot_hold_follow_it_in_that_content():
         ],
     }
     body["messages"][1]["tool_calls"][0]["function"]["arguments"] = "{}"
-    call = translate_request(Call(encoded(body)), "chat", "gemini", model="gemini-3.8-flash").call
+    call = translate_request(Call(encode(body)), "chat", "gemini", model="gemini-3.8-flash").call
     results, media = json.loads(call.body)["contents"][2:]
     assert [list(part) for part in results["parts"]] == [["functionResponse"]]
     assert [list(part) for part in media["parts"]] == [["inlineData"]]
@@ -88,6 +88,6 @@ def test_media_that_a_result_cannot_hold_follow_it_in_that_content():
 @pytest.mark.parametrize("model", NEWER)
 def test_the_strict_simulator_accepts_it(model):
     call = translate_request(
-        Call(encoded(build_body(result("a"), result("b"), WORDS))), "messages", "gemini", model=model
+        Call(encode(build_body(result("a"), result("b"), WORDS))), "messages", "gemini", model=model
     ).call
     assert isinstance(API.accept(call.body, CheckContext(model=model), TokenSigner("key")), AcceptedRequest)

@@ -37,7 +37,7 @@ def called(arguments: str, name: str = "f", call_id: str = "c1") -> list[dict[st
     ]
 
 
-def sent(messages: list[dict[str, Any]], tools: list[dict[str, Any]], target: str, model: str) -> Translation:
+def send(messages: list[dict[str, Any]], tools: list[dict[str, Any]], target: str, model: str) -> Translation:
     body = json.dumps({"model": "m", "messages": messages, "tools": tools}).encode()
     return translate_request(Call(body), "chat", target, model=model)
 
@@ -96,13 +96,13 @@ def calls_in(translation: Translation, target: str) -> list[Any]:
 )
 def test_a_model_finds_its_call_as_it_wrote_it(target, model, declared, text, meant):
     tools = [declared]
-    first = sent([ASKED], tools, target, model)
+    first = send([ASKED], tools, target, model)
     answer = translate_response(reply(text, target), target, "chat", Context(first.request, first.undo))
     message = json.loads(answer.body)["choices"][0]["message"]
     (call,) = message["tool_calls"]
     assert json.loads(call["function"]["arguments"]) == meant
     result = {"role": "tool", "tool_call_id": call["id"], "content": "done"}
-    second = sent([ASKED, message, result], tools, target, model)
+    second = send([ASKED, message, result], tools, target, model)
     assert calls_in(second, target) == [text]
     assert [loss for loss in second.losses if loss.where.endswith("/arguments")] == []
 
@@ -110,13 +110,13 @@ def test_a_model_finds_its_call_as_it_wrote_it(target, model, declared, text, me
 def test_arguments_that_match_no_schema_are_sent_unchanged():
     for arguments, actual in (("[1, 2", {"INVALID_JSON": "[1, 2"}), ('{"x":1}', {"x": 1}), ("", {}), ("null", {})):
         history = [ASKED, *called(arguments)]
-        assert calls_in(sent(history, [tool(ARRAY)], "messages", "claude-opus-5"), "messages") == [actual]
+        assert calls_in(send(history, [tool(ARRAY)], "messages", "claude-opus-5"), "messages") == [actual]
 
 
 def test_calls_of_tools_that_were_not_changed_keep_their_bytes():
     arguments = '{ "value" : [1,2] }'
     history = [ASKED, *called(arguments, "g")]
-    actual = sent(
+    actual = send(
         history, [tool(ARRAY), tool({"type": "object", "properties": {"value": ARRAY}}, "g")], "responses", "gpt-5.2"
     )
     items = json.loads(actual.call.body)["input"]
@@ -137,7 +137,7 @@ def prefixes(monkeypatch: pytest.MonkeyPatch) -> PrefixCache:
 @pytest.mark.parametrize(("target", "model"), [("messages", "claude-opus-5"), ("gemini", "gemini-3-flash")])
 def test_calls_in_a_cached_prefix_are_sent_as_the_model_wrote_them(prefixes, target, model):
     for length in (2, 2, 4, 6, 8):
-        actual = sent([*LONG, *TURNS[:length]], [tool(ARRAY)], target, model)
+        actual = send([*LONG, *TURNS[:length]], [tool(ARRAY)], target, model)
         assert calls_in(actual, target) == [{"value": [number]} for number in range(length // 2)]
     known = [prefix for alike in prefixes._prefixes.values() for prefix in alike]
     assert [len(prefix.messages) for prefix in known] == [7]
@@ -145,17 +145,17 @@ def test_calls_in_a_cached_prefix_are_sent_as_the_model_wrote_them(prefixes, tar
 
 def test_a_cached_prefix_is_not_used_when_its_tools_are_others(prefixes):
     for _ in range(3):
-        assert calls_in(sent([*LONG, *TURNS], [tool(ARRAY)], "responses", "gpt-5.2"), "responses")[0] == {"value": [0]}
+        assert calls_in(send([*LONG, *TURNS], [tool(ARRAY)], "responses", "gpt-5.2"), "responses")[0] == {"value": [0]}
     plain = tool({"type": "object", "properties": {}})
-    assert calls_in(sent([*LONG, *TURNS], [plain], "responses", "gpt-5.2"), "responses") == [[n] for n in range(4)]
-    assert calls_in(sent([*LONG, *TURNS], [], "responses", "gpt-5.2"), "responses") == [[n] for n in range(4)]
+    assert calls_in(send([*LONG, *TURNS], [plain], "responses", "gpt-5.2"), "responses") == [[n] for n in range(4)]
+    assert calls_in(send([*LONG, *TURNS], [], "responses", "gpt-5.2"), "responses") == [[n] for n in range(4)]
 
 
 def test_a_cached_prefix_serves_though_a_tool_has_integers(prefixes):
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
     turns = [message for number in range(4) for message in called(f'{{"n":{number}}}', call_id=f"c{number}")]
     for length in (2, 2, 4, 6):
-        sent([*LONG, *turns[:length]], [tool(schema)], "gemini", "gemini-3-flash")
-    sent([*LONG, *turns], [tool(schema), tool(schema, "g")], "gemini", "gemini-3-flash")
+        send([*LONG, *turns[:length]], [tool(schema)], "gemini", "gemini-3-flash")
+    send([*LONG, *turns], [tool(schema), tool(schema, "g")], "gemini", "gemini-3-flash")
     known = [prefix for alike in prefixes._prefixes.values() for prefix in alike]
     assert [(len(prefix.messages), prefix.history_changes) for prefix in known] == [(7, {})]

@@ -11,7 +11,7 @@ from dragoman.interpreter import translate
 from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.translate import Caches, translate_request
-from interpreter.workbench import encoded
+from interpreter.workbench import encode
 
 MODELS = {"chat": "gpt-4.1", "responses": "gpt-4.1", "messages": "claude-opus-5-5", "gemini": "gemini-3.8-flash"}
 ASKED = {"role": "user", "content": "q"}
@@ -37,30 +37,30 @@ KEPT = [
 ]
 
 
-def refused(body, source, target):
+def require_rejected(body, source, target):
     with pytest.raises(Problem) as caught:
-        translate_request(Call(encoded(body), "m"), source, target, model=MODELS[target])
+        translate_request(Call(encode(body), "m"), source, target, model=MODELS[target])
     return caught.value
 
 
 @pytest.mark.parametrize(("source", "body", "where"), KEPT)
 def test_a_request_that_refers_to_vendor_state_is_rejected_with_its_pointer(source, body, where):
     for target in MODELS.keys() - {source}:
-        problem = refused(body, source, target)
+        problem = require_rejected(body, source, target)
         assert (problem.kind, problem.message, problem.where) == ("unsupported", WHY, where)
 
 
 @pytest.mark.parametrize(("source", "body", "where"), KEPT[:-1])
 def test_such_a_request_passes_in_its_own_dialect(source, body, where):
-    result = translate_request(Call(encoded(body), "m"), source, source)
-    assert (result.call.body, result.losses) == (encoded(body), ())
+    result = translate_request(Call(encode(body), "m"), source, source)
+    assert (result.call.body, result.losses) == (encode(body), ())
     dialect = dialect_named(source)
-    again = dialect.parse_request(dialect.render_request(dialect.parse_request(Call(encoded(body), "m")), None))
+    again = dialect.parse_request(dialect.render_request(dialect.parse_request(Call(encode(body), "m")), None))
     assert [reference.where for reference in again.references] == ([where] if not where.startswith("/input") else [])
 
 
 def test_a_thread_that_cannot_continue_is_rejected_with_the_code_upon_which_clients_send_everything():
-    problem = refused(CONTINUED, "messages", "chat")
+    problem = require_rejected(CONTINUED, "messages", "chat")
     error = json.loads(dialect_named("messages").build_error(problem).body)["error"]
     assert (error["type"], error["details"]) == (
         "invalid_request_error",
@@ -84,7 +84,7 @@ def test_a_thread_that_cannot_continue_is_rejected_with_the_code_upon_which_clie
     ],
 )
 def test_a_self_contained_request_or_a_useless_reference_is_translated(source, body, lost):
-    result = translate_request(Call(encoded(body), "m"), source, "chat", model="gpt-4.1")
+    result = translate_request(Call(encode(body), "m"), source, "chat", model="gpt-4.1")
     assert "q" in json.dumps(json.loads(result.call.body)["messages"])
     assert [loss.where for loss in result.losses if loss.kind == "dropped"] == lost
 
@@ -93,7 +93,7 @@ def test_a_refusal_is_the_same_however_often_the_conversation_came_before(monkey
     monkeypatch.setattr(translate, "CACHES", Caches(ToolsCache(), PrefixCache(min_bytes=10)))
     turns = [ASKED, {"role": "assistant", "content": "a"}] * 20
     body = {"input": [*turns, {"type": "item_reference", "id": "fc_1"}, *turns, ASKED], "previous_response_id": "r"}
-    places = [refused(body, "responses", "chat").where for _ in range(3)]
+    places = [require_rejected(body, "responses", "chat").where for _ in range(3)]
     assert places == ["/previous_response_id"] * 3
     del body["previous_response_id"]
-    assert [refused(body, "responses", "chat").where for _ in range(3)] == ["/input/40/id"] * 3
+    assert [require_rejected(body, "responses", "chat").where for _ in range(3)] == ["/input/40/id"] * 3

@@ -13,7 +13,7 @@ from dragoman.interpreter.translation import FetchedMedia, Links, MissingLinks
 PICTURE = FetchedMedia("image/png", "iVBORw0KGgo=")
 
 
-def linked(url: str) -> dict[str, Any]:
+def link(url: str) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
@@ -29,9 +29,7 @@ def translate(call: Call, links: Links | None, target: str = "messages") -> Any:
 
 
 def test_all_missing_links_are_reported_at_once_with_their_first_pointer():
-    call = call_of(
-        [linked("http://a/1.png"), linked("https://a/2.png")], [linked("http://a/3.png"), linked("HTTP://a/1")]
-    )
+    call = call_of([link("http://a/1.png"), link("https://a/2.png")], [link("http://a/3.png"), link("HTTP://a/1")])
     with pytest.raises(MissingLinks) as missing:
         translate(call, Links())
     places = {url: wanted.where for url, wanted in missing.value.links.items()}
@@ -44,34 +42,34 @@ def test_all_missing_links_are_reported_at_once_with_their_first_pointer():
 
 def test_an_upstream_that_fetches_nothing_needs_every_link():
     with pytest.raises(MissingLinks) as missing:
-        translate(call_of([linked("https://a/2.png")]), Links(upstream_fetches=False))
+        translate(call_of([link("https://a/2.png")]), Links(upstream_fetches=False))
     assert list(missing.value.links) == ["https://a/2.png"]
 
 
 @pytest.mark.parametrize("url", ["data:image/png;base64,iVBORw0KGgo=", "gs://bucket/a.png"])
 def test_only_http_links_are_fetched(url):
-    translate(call_of([linked(url)]), Links(upstream_fetches=False))
+    translate(call_of([link(url)]), Links(upstream_fetches=False))
 
 
 def test_fetched_content_replaces_its_link():
-    call = call_of([linked("http://a/1.png")])
+    call = call_of([link("http://a/1.png")])
     block = translate(call, Links({"http://a/1.png": PICTURE}))["messages"][0]["content"][0]
     assert block["source"] == {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
 
 
 def test_what_was_fetched_and_is_of_no_type_for_the_target_is_refused():
     with pytest.raises(Problem) as refused:
-        translate(call_of([linked("http://a/1.png")]), Links({"http://a/1.png": FetchedMedia("image/avif", "AAAA")}))
+        translate(call_of([link("http://a/1.png")]), Links({"http://a/1.png": FetchedMedia("image/avif", "AAAA")}))
     assert (refused.value.code, refused.value.where) == ("media_not_fetched", "/messages/0/content/0")
 
 
 def test_without_a_fetcher_links_are_dropped_and_are_losses():
-    translation = translate_request(call_of([linked("http://a/1.png")]), "chat", "messages", model="any")
+    translation = translate_request(call_of([link("http://a/1.png")]), "chat", "messages", model="any")
     assert "/messages/0/content" in [loss.where for loss in translation.losses if loss.kind == "dropped"]
 
 
 def test_a_long_conversation_is_cached_with_its_images_and_never_without():
-    long = ["words " * 10_000, [linked("http://a/1.png")], "words " * 10_000]
+    long = ["words " * 10_000, [link("http://a/1.png")], "words " * 10_000]
     for _ in range(3):
         with pytest.raises(MissingLinks):
             translate(call_of(*long), Links())

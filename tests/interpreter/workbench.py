@@ -19,7 +19,7 @@ def adaptation_for(dialect, model="", *, source="chat", document=None, **changes
     traits = traits_for(dialect, model)
     traits = structs.replace(traits, **changes) if changes else traits
     source_dialect = dialect_named(source)
-    ledger = Ledger(source_dialect.pointers, encoded(document) if document is not None else b"")
+    ledger = Ledger(source_dialect.pointers, encode(document) if document is not None else b"")
     return Adaptation(traits, ledger, source_dialect.issuer, can_force=traits.forced_choice)
 
 
@@ -29,7 +29,7 @@ def loss_pointers(result):
     return [(loss.kind, loss.where) for loss in (ledger.losses() if isinstance(ledger, Ledger) else ledger)]
 
 
-def encoded(value):
+def encode(value):
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 

@@ -65,9 +65,9 @@ def canaries(body: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
         if changed is None:
             continue
         if name in IDS and isinstance(value, str):
-            yield where, TOKEN, _renamed(body, value, changed)
+            yield where, TOKEN, _rename(body, value, changed)
         else:
-            yield where, str(changed) if isinstance(changed, int | float) else TOKEN, replaced(body, where, changed)
+            yield where, str(changed) if isinstance(changed, int | float) else TOKEN, replace(body, where, changed)
 
 
 def _replacement(name: str, value: Any) -> Any:
@@ -88,24 +88,24 @@ def _replacement(name: str, value: Any) -> Any:
     return TOKEN
 
 
-def replaced(value: Any, where: str, changed: Any) -> Any:
+def replace(value: Any, where: str, changed: Any) -> Any:
     if not where:
         return changed
     token, _, rest = where[1:].partition("/")
     below = f"/{rest}" if rest or where.count("/") > 1 else ""
     if isinstance(value, list):
-        return [replaced(item, below, changed) if str(i) == token else item for i, item in enumerate(value)]
+        return [replace(item, below, changed) if str(i) == token else item for i, item in enumerate(value)]
     key = token.replace("~1", "/").replace("~0", "~")
-    return {name: replaced(member, below, changed) if name == key else member for name, member in value.items()}
+    return {name: replace(member, below, changed) if name == key else member for name, member in value.items()}
 
 
-def _renamed(value: Any, old: str, new: str) -> Any:
+def _rename(value: Any, old: str, new: str) -> Any:
     """Rename an id everywhere: a call and its result stay a pair."""
     if isinstance(value, dict):
         return {
-            name: new if name in IDS and member == old else _renamed(member, old, new) for name, member in value.items()
+            name: new if name in IDS and member == old else _rename(member, old, new) for name, member in value.items()
         }
-    return [_renamed(item, old, new) for item in value] if isinstance(value, list) else value
+    return [_rename(item, old, new) for item in value] if isinstance(value, list) else value
 
 
 def survives(wanted: str, output: bytes) -> bool:

@@ -91,10 +91,10 @@ def document() -> str:
     """Return the whole document."""
     pairs = ((source, target) for source in DIALECTS for target in DIALECTS if source != target)
     sections = [_section(source, target) for source, target in pairs]
-    return "\n".join([_HEAD, _heeded(), _informational(), *sections, _IN_WORDS, *map(_section_in_words, DIALECTS)])
+    return "\n".join([_HEAD, _is_implied(), _informational(), *sections, _IN_WORDS, *map(_section_in_words, DIALECTS)])
 
 
-def _heeded() -> str:
+def _is_implied() -> str:
     rows = [
         f"| {dialect} | `{where}` | {_values(row, dialect)} | {row.reason} |\n"
         for dialect in DIALECTS

@@ -11,7 +11,7 @@ from typing import Any
 import shelf
 from conformance.recordings import KNOWN_BROKEN
 from dragoman.interpreter.signature_envelopes import ENVELOPE_MARKER
-from laws.canary import FRACTION, NUMBER, TOKEN, replaced
+from laws.canary import FRACTION, NUMBER, TOKEN, replace
 from laws.documents import leaves
 
 CLOSED = {"type", "role", "object", "status", "finish_reason", "stop_reason", "finishReason", "blockReason"}
@@ -177,7 +177,7 @@ def _canaries(dialect: str) -> Iterator[tuple[str, str, str, bytes]]:
                 continue
             changed = _replacement(member, value)
             wanted = str(changed) if isinstance(changed, int | float) else TOKEN
-            yield name, where, wanted, json.dumps(replaced(body, where, changed)).encode()
+            yield name, where, wanted, json.dumps(replace(body, where, changed)).encode()
 
 
 def _replacement(member: str, value: Any) -> Any:

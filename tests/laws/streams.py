@@ -11,7 +11,7 @@ def _data(values: Iterator[Any]) -> bytes:
     return b"".join(b"data: " + json.dumps(value).encode() + b"\n\n" for value in values)
 
 
-def _named(values: Iterator[dict[str, Any]]) -> bytes:
+def _get_named(values: Iterator[dict[str, Any]]) -> bytes:
     return b"".join(b"event: %b\n" % value["type"].encode() + _data(iter([value])) for value in values)
 
 
@@ -81,7 +81,7 @@ def _texts(size: int) -> Iterator[dict[str, Any]]:
     return ({"content": "word "} for _ in range(size))
 
 
-def _annotated(size: int) -> Iterator[dict[str, Any]]:
+def _annotate(size: int) -> Iterator[dict[str, Any]]:
     for number in range(size):
         yield {"content": "word "}
         page = {"url": f"https://a.example/{number}", "title": "t", "start_index": 0, "end_index": 4}
@@ -122,7 +122,7 @@ def _messages(make: Callable[[int], Iterator[dict[str, Any]]]) -> Stream:
     def stream(size: int) -> bytes:
         start = {"type": "message_start", "message": {"id": "m", "model": "c", "content": [], "usage": {}}}
         delta = {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 1}}
-        return _named(iter([start, *make(size), delta, {"type": "message_stop"}]))
+        return _get_named(iter([start, *make(size), delta, {"type": "message_stop"}]))
 
     return stream
 
@@ -159,7 +159,7 @@ def _open_blocks(size: int) -> Iterator[dict[str, Any]]:
     yield from map(_stop, range(size))
 
 
-def _cited_block(size: int) -> Iterator[dict[str, Any]]:
+def _build_cited_block(size: int) -> Iterator[dict[str, Any]]:
     yield _block(0, type="text", text="")
     for number in range(size):
         yield _delta(0, "text", text="word " * 8)
@@ -189,7 +189,7 @@ def _responses(make: Callable[[int], Iterator[dict[str, Any]]]) -> Stream:
         head = {"id": "r", "model": "m", "object": "response"}
         start = {"type": "response.created", "response": {**head, "status": "in_progress", "output": []}}
         end = {"type": "response.completed", "response": {**head, "status": "completed", "output": []}}
-        return _named(iter([start, *make(size), end]))
+        return _get_named(iter([start, *make(size), end]))
 
     return stream
 
@@ -237,7 +237,7 @@ def _annotations(size: int) -> Iterator[dict[str, Any]]:
         yield {"type": "response.output_text.annotation.added", **place, "annotation": {**page, "end_index": 4}}
 
 
-def _repeated_ends(size: int) -> Iterator[dict[str, Any]]:
+def _repeat_ends(size: int) -> Iterator[dict[str, Any]]:
     yield _item("added", 0, {"type": "message", "id": "m", "role": "assistant", "content": []})
     place = {"item_id": "m", "output_index": 0, "content_index": 0}
     for _ in range(size):
@@ -280,7 +280,7 @@ def _thoughts_and_texts(size: int) -> Iterator[dict[str, Any]]:
     return (_candidate({"text": "a"}, {"text": "b", "thought": True}) for _ in range(size))
 
 
-def _grounded_at_the_end(size: int) -> Iterator[dict[str, Any]]:
+def _ground_at_the_end(size: int) -> Iterator[dict[str, Any]]:
     yield from (_candidate({"text": "word " * 4}) for _ in range(size))
     chunks = [{"web": {"uri": f"https://a.example/{number}", "title": "t"}} for number in range(size)]
     supports = [
@@ -290,8 +290,8 @@ def _grounded_at_the_end(size: int) -> Iterator[dict[str, Any]]:
     yield _candidate(groundingMetadata={"groundingChunks": chunks, "groundingSupports": supports})
 
 
-def _grounded_from_the_start(size: int) -> Iterator[dict[str, Any]]:
-    *texts, grounded = _grounded_at_the_end(size)
+def _ground_from_the_start(size: int) -> Iterator[dict[str, Any]]:
+    *texts, grounded = _ground_at_the_end(size)
     yield _candidate({"text": ""}, groundingMetadata=grounded["groundingMetadata"])
     for text in texts:
         yield text
@@ -299,7 +299,7 @@ def _grounded_from_the_start(size: int) -> Iterator[dict[str, Any]]:
 
 
 def _queries_in_every_chunk(size: int) -> Iterator[dict[str, Any]]:
-    *_, grounded = _grounded_at_the_end(size)
+    *_, grounded = _ground_at_the_end(size)
     yield grounded
     for number in range(size):
         yield _candidate(
@@ -309,7 +309,7 @@ def _queries_in_every_chunk(size: int) -> Iterator[dict[str, Any]]:
         )
 
 
-def _cited_in_every_chunk(size: int) -> Iterator[dict[str, Any]]:
+def _cite_in_every_chunk(size: int) -> Iterator[dict[str, Any]]:
     for number in range(size):
         source = {"uri": f"https://a.example/{number}", "startIndex": number * 20, "endIndex": number * 20 + 4}
         yield _candidate(
@@ -351,7 +351,7 @@ STREAMS: dict[str, dict[str, Stream]] = {
         "a name with every piece": _chat(_names_with_every_piece),
         "a call between texts": _chat(_call_between_texts),
         "thoughts and texts in turns": _chat(_refusals_and_texts, "stop"),
-        "many annotations": _chat(_annotated, "stop"),
+        "many annotations": _chat(_annotate, "stop"),
         "lists of a vendor": _chat(_vendor_lists, "stop"),
         "logprobs": _logprobs,
         "other choices": _other_choices,
@@ -360,7 +360,7 @@ STREAMS: dict[str, dict[str, Stream]] = {
         "many blocks": _messages(_blocks),
         "many calls": _messages(_tool_blocks),
         "many open blocks": _messages(_open_blocks),
-        "many citations": _messages(_cited_block),
+        "many citations": _messages(_build_cited_block),
         "deltas nobody knows": _messages(_strange_deltas),
         "blocks nobody knows": _messages(_strange_blocks),
     },
@@ -370,17 +370,17 @@ STREAMS: dict[str, dict[str, Stream]] = {
         "items only when done": _responses(_done_only),
         "many content parts": _responses(_content_parts),
         "many annotations": _responses(_annotations),
-        "ends told again and again": _responses(_repeated_ends),
+        "ends told again and again": _responses(_repeat_ends),
         "many summaries": _responses(_summaries),
         "events nobody knows": _responses(_strange_events),
     },
     "gemini": {
         "many calls": _gemini(_function_calls),
         "thoughts and texts in turns": _gemini(_thoughts_and_texts),
-        "sources named at the end": _gemini(_grounded_at_the_end),
-        "sources named at the start": _gemini(_grounded_from_the_start),
+        "sources named at the end": _gemini(_ground_at_the_end),
+        "sources named at the start": _gemini(_ground_from_the_start),
         "searches told in every chunk": _gemini(_queries_in_every_chunk),
-        "a source named in every chunk": _gemini(_cited_in_every_chunk),
+        "a source named in every chunk": _gemini(_cite_in_every_chunk),
         "arguments in pieces": _gemini(_partial_arguments),
         "other candidates": _other_candidates,
     },

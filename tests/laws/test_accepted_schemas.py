@@ -44,7 +44,7 @@ ODD: dict[str, Any] = {
 
 
 @functools.cache
-def recorded() -> tuple[tuple[str, Any], ...]:
+def load_recordings() -> tuple[tuple[str, Any], ...]:
     found: list[tuple[str, Any]] = []
     for path in sorted((ROOT / "corpus" / "schemas").glob("*.jsonl")):
         rows = map(json.loads, path.read_text(encoding="utf-8").strip().split("\n"))
@@ -71,9 +71,11 @@ def refusal(parameters: Any, target: str, model: str, *, strict: bool) -> str | 
 @pytest.mark.parametrize(("target", "model"), TARGETS)
 def test_every_recorded_schema_is_taken_as_the_schema_of_a_tool(target, model, strict):
     refused = {
-        name: why for name, schema in recorded() if (why := refusal(schema, target, model, strict=strict)) is not None
+        name: why
+        for name, schema in load_recordings()
+        if (why := refusal(schema, target, model, strict=strict)) is not None
     }
-    assert len(recorded()) > 2700
+    assert len(load_recordings()) > 2700
     assert refused == {}
 
 

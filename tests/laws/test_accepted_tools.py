@@ -12,7 +12,7 @@ from dragoman.interpreter.tools import are_valid, find_schema_faults
 from shelf import CORPUS_FILES, ROOT, exchanges, needs_shelf
 
 
-def answered(name: str) -> list[tuple[str, Call]]:
+def answer(name: str) -> list[tuple[str, Call]]:
     return [
         (exchange["id"], Call(json.dumps(exchange["request"]).encode(), exchange["model"] or "any"))
         for exchange in exchanges(name)
@@ -25,8 +25,8 @@ def answered(name: str) -> list[tuple[str, Call]]:
 def test_nothing_is_wrong_with_the_tools_of_a_request_that_was_answered(name):
     dialect = dialect_named("gemini" if name == "code_assist" else name)
     refused = {}
-    assert answered(name)
-    for exchange, call in answered(name):
+    assert answer(name)
+    for exchange, call in answer(name):
         request = dialect.parse_request(call)
         found = [*find_all_faults(call, dialect), *find_choice_faults(request)]
         if found or not are_valid(request.tools):

@@ -66,7 +66,7 @@ def tiny() -> Caches:
     return Caches(ToolsCache(max_bytes=20_000), PrefixCache(min_bytes=64, max_bytes=4_000))
 
 
-def _translated(body: bytes, source: str, target: str, caches: Caches, **options: Any) -> Translation | tuple[str, ...]:
+def _translate(body: bytes, source: str, target: str, caches: Caches, **options: Any) -> Translation | tuple[str, ...]:
     options = {"model": MODELS[target], **options}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(translate, "CACHES", caches)
@@ -77,9 +77,9 @@ def _translated(body: bytes, source: str, target: str, caches: Caches, **options
 
 
 def _assert_alike(body: bytes, source: str, target: str, *caches: Caches, **options: Any) -> None:
-    new = _translated(body, source, target, off(), **options)
+    new = _translate(body, source, target, off(), **options)
     for some in caches:
-        assert_alike(_translated(body, source, target, some, **options), new)
+        assert_alike(_translate(body, source, target, some, **options), new)
 
 
 def _grown(body: dict[str, Any], source: str, steps: list[int], *, spaced: bool) -> list[bytes]:
@@ -169,13 +169,13 @@ def test_the_word_json_that_openai_requires_is_present_whatever_is_cached(name, 
     caches = on()
     for document in _grown(_weather(name, written), "gemini", [3, 5, 5, 6, 6], spaced=spaced):
         _assert_alike(document, "gemini", "responses", caches)
-    actual = json.loads(_translated(document, "gemini", "responses", caches).call.body)
+    actual = json.loads(_translate(document, "gemini", "responses", caches).call.body)
     assert caches.prefixes.found > 2
     assert "JSON" in json.dumps(actual[place])
     assert ("instructions" in actual) == (place == "instructions")
 
 
-def _written(body: dict[str, Any], *, spaced: bool) -> bytes:
+def _write(body: dict[str, Any], *, spaced: bool) -> bytes:
     return json.dumps(body, separators=None if spaced else (",", ":"), ensure_ascii=not spaced).encode()
 
 
@@ -197,7 +197,7 @@ def test_recorded_tools_are_translated_alike_with_any_history(source, target):
     for number, body in enumerate(bodies):
         own, other = body[member], next(histories)
         for history in (own, own, [*own[:-1], other[-1]], [*own, *other], other):
-            document = _written(body | {member: history}, spaced=number % 2 == 0)
+            document = _write(body | {member: history}, spaced=number % 2 == 0)
             _assert_alike(document, source, target, caches, small)
     assert caches.tools.found > len([body for body in bodies if body.get("tools")])
 
@@ -239,7 +239,7 @@ def test_owners_models_and_strictness_are_kept_apart(target):
     tools = [{"type": "function", "function": {"name": "f", "parameters": parameters, "strict": True}}]
     caches, small = on(), tiny()
     for rounds in (2, 2, 3, 4, 4, 5):
-        body = _written({"model": "m", "messages": _loop(rounds), "tools": tools}, spaced=False)
+        body = _write({"model": "m", "messages": _loop(rounds), "tools": tools}, spaced=False)
         for model, strict, owner in itertools.product(MODELS_OF[target], (False, True), (None, 0, 1)):
             signer = None if owner is None else Owner(f"owner {owner}", owner)
             _assert_alike(body, "chat", target, caches, small, model=model, strict=strict, signer=signer)

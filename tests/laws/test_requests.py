@@ -23,7 +23,7 @@ from shelf import needs_shelf
 PAIRS = [(source, target) for source in DIALECTS for target in DIALECTS if source != target]
 
 
-def _adapted(source: str, target: str, body: bytes) -> tuple[Request, Call]:
+def _adapt(source: str, target: str, body: bytes) -> tuple[Request, Call]:
     source_dialect, target_dialect = dialect_named(source), dialect_named(target)
     traits = traits_for(target, MODELS[target])
     fitting = Adaptation(traits, Ledger(source_dialect.pointers, body), source_dialect.issuer)
@@ -31,7 +31,7 @@ def _adapted(source: str, target: str, body: bytes) -> tuple[Request, Call]:
     return request, target_dialect.render_request(request, traits)
 
 
-def _meaning(request: Request, target: str) -> Request:
+def _get_meaning(request: Request, target: str) -> Request:
     """The request as the target can express it: results in its only form, without defaults that its types require."""
     messages = tuple(
         msgspec.structs.replace(message, parts=tuple(_normalize_part(part, target) for part in message.parts))
@@ -79,14 +79,14 @@ def test_what_is_written_for_a_target_reads_back_as_what_was_adapted(source, tar
     wrong: dict[str, str] = {}
     for name, body in requests(source):
         try:
-            adapted, call = _adapted(source, target, json.dumps(body).encode())
+            adapted, call = _adapt(source, target, json.dumps(body).encode())
         except Problem as problem:
             if problem.kind not in {"unsupported", "invalid_request"}:
                 wrong[name] = repr(problem)
             continue
         again = dialect_named(target).parse_request(call)
-        if _meaning(again, target) != _meaning(adapted, target):
-            wrong[name] = _difference(_meaning(adapted, target), _meaning(again, target))
+        if _get_meaning(again, target) != _get_meaning(adapted, target):
+            wrong[name] = _difference(_get_meaning(adapted, target), _get_meaning(again, target))
     assert not wrong, f"{len(wrong)} differ\n" + "\n".join(
         f"{name}: {what}" for name, what in sorted(wrong.items())[:40]
     )

@@ -50,7 +50,7 @@ def objects(inner):
     )
 
 
-def combined(inner):
+def combine(inner):
     return st.one_of(
         objects(inner),
         inner.map(lambda items: {"type": "array", "items": items}),
@@ -62,12 +62,12 @@ def unions(inner):
     return st.lists(inner, min_size=1, max_size=3).map(lambda branches: {"anyOf": branches})
 
 
-def rooted(schemas):
+def add_root(schemas):
     return objects(schemas).map(lambda root: {**root, "$defs": {"shared": {"enum": [1, "one", None]}}})
 
 
-ROOTS = rooted(st.recursive(LEAVES, lambda inner: combined(inner) | unions(inner), max_leaves=8))
-PLAIN_ROOTS = rooted(st.recursive(LEAVES, combined, max_leaves=8))
+ROOTS = add_root(st.recursive(LEAVES, lambda inner: combine(inner) | unions(inner), max_leaves=8))
+PLAIN_ROOTS = add_root(st.recursive(LEAVES, combine, max_leaves=8))
 """In a union a value may have several forms."""
 
 

@@ -33,7 +33,7 @@ PAIRS = [
 ]
 
 
-def answered(*blocks, structured=None, failed=False) -> types.CallToolResult:
+def answer(*blocks, structured=None, failed=False) -> types.CallToolResult:
     raw = {"content": list(blocks), "isError": failed}
     return types.CallToolResult.model_validate(raw if structured is None else {**raw, "structuredContent": structured})
 
@@ -44,7 +44,7 @@ def texts(*words: str) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize(("block", "part"), PAIRS, ids=[pair[0]["type"] for pair in PAIRS])
 def test_a_block_becomes_a_part_and_the_same_block_again(block, part):
-    (read,) = result_from(answered(block)).content
+    (read,) = result_from(answer(block)).content
     assert read == part
     (written,) = content_to([read])
     assert written.model_dump(by_alias=True, mode="json", exclude_none=True) == block
@@ -56,7 +56,7 @@ def test_a_resource_without_a_media_type_is_plain_text_or_bytes():
         {"type": "resource", "resource": {"uri": "x:1", "text": "t"}},
         {"type": "resource", "resource": {"uri": "x:2", "blob": "AAAA"}},
     ]
-    parts = result_from(answered(*blocks)).content
+    parts = result_from(answer(*blocks)).content
     assert [(part.kind, part.media_type) for part in parts] == [
         ("document", "text/plain"),
         ("document", "application/octet-stream"),
@@ -89,11 +89,11 @@ def test_a_resource_without_a_media_type_is_plain_text_or_bytes():
     ],
 )
 def test_media_that_no_vendor_accepts_is_corrected_or_described_in_text(block, part):
-    assert result_from(answered(block)).content == (part,)
+    assert result_from(answer(block)).content == (part,)
 
 
 def test_an_error_of_a_tool_is_a_failed_result():
-    result = result_from(answered(*texts("no such file"), failed=True))
+    result = result_from(answer(*texts("no such file"), failed=True))
     assert (result.failed, result.content) == (True, (Text(text="no such file"),))
     assert result_to(result).is_error
 
@@ -114,7 +114,7 @@ def test_an_error_of_a_tool_is_a_failed_result():
     ],
 )
 def test_structured_output_is_kept_and_not_repeated(blocks, structured, told):
-    content = result_from(answered(*blocks, structured=structured)).content
+    content = result_from(answer(*blocks, structured=structured)).content
     assert [part.text if isinstance(part, Text) else part.json.decode() for part in content] == told
 
 

@@ -85,11 +85,11 @@ class _Walk:
             if name in {"annotation", "returns", "decorator_list", "type_params"}:
                 continue
             for child in value if isinstance(value, list) else [value]:
-                if isinstance(child, ast.AST) and not _untouched(node, child):
+                if isinstance(child, ast.AST) and not _is_unchanged(node, child):
                     yield from self.walk(child)
 
 
-def _untouched(parent: ast.AST, child: ast.AST) -> bool:
+def _is_unchanged(parent: ast.AST, child: ast.AST) -> bool:
     """Whether a child is a text for people, a type, or a list of names."""
     match child:
         case ast.Expr(value=ast.Constant()) | ast.Import() | ast.ImportFrom():

@@ -82,13 +82,13 @@ def stages_for(place: Path, *, near_only: bool) -> list[list[str]]:
     room = TESTS.joinpath(*place.parts[:depth])
     words = {word for part in place.with_suffix("").parts[depth:] for word in part.strip("_").split("_")}
     every = sorted(test for test in TESTS.rglob("test_*.py") if test.relative_to(TESTS).parts[0] not in NOT_JUDGES)
-    named = [test for test in every if room in test.parents and _named_after(test, words)]
+    named = [test for test in every if room in test.parents and _find_namesake(test, words)]
     near = [test for test in every if room in test.parents and test not in named]
     far = [test for test in every if test not in named and test not in near and not near_only]
     return [[str(test) for test in stage] for stage in (named, near, far) if stage]
 
 
-def _named_after(test: Path, words: set[str]) -> bool:
+def _find_namesake(test: Path, words: set[str]) -> bool:
     return any(token.startswith(word) for token in test.stem.split("_") for word in words)
 
 

@@ -10,7 +10,7 @@ from anthropic.lib.streaming._messages import accumulate_event
 from anthropic.types import Message, RawMessageStreamEvent
 
 from oracles.clients import anthropic_client, silent
-from oracles.reading import Call, Reading, Usage, added, as_json, describe_error, finish_after
+from oracles.reading import Call, Reading, Usage, as_json, describe_error, finish_after, list_added
 
 _POST = httpx2.Request("POST", "http://oracle/v1/messages")
 _FINISHES = {
@@ -32,7 +32,7 @@ def read_whole(body: bytes, *, strict: bool) -> Reading:
             message = anthropic_client(strict=strict)._process_response_data(
                 data=json.loads(body), cast_to=Message, response=response
             )
-            return _reading(message, {})
+            return _read(message, {})
         except Exception as error:  # noqa: BLE001  whatever the SDK raises is the reading
             return Reading(problem=describe_error(error))
 
@@ -55,16 +55,16 @@ def read_stream(sse: bytes, *, strict: bool) -> Reading:
             problem = describe_error(error)
         if message is None:
             return Reading(problem=problem or "no message_start")
-        return _reading(message, buffers, problem or ("" if stopped else "no message_stop"))
+        return _read(message, buffers, problem or ("" if stopped else "no message_stop"))
 
 
 def read_helper(client: anthropic.Anthropic) -> Reading:
     """Read what `client` receives with `messages.stream`."""
     with client.messages.stream(model="m", max_tokens=1, messages=[]) as stream:
-        return _reading(stream.get_final_message(), {})
+        return _read(stream.get_final_message(), {})
 
 
-def _reading(message: Any, buffers: dict[int, bytes], problem: str = "") -> Reading:
+def _read(message: Any, buffers: dict[int, bytes], problem: str = "") -> Reading:
     text: list[str] = []
     thinking: list[str] = []
     calls: list[Call] = []
@@ -95,7 +95,7 @@ def _usage(usage: Any) -> Usage | None:
         return None
     details = getattr(usage, "output_tokens_details", None)
     return Usage(
-        added(usage.input_tokens, usage.cache_creation_input_tokens, usage.cache_read_input_tokens),
+        list_added(usage.input_tokens, usage.cache_creation_input_tokens, usage.cache_read_input_tokens),
         usage.output_tokens,
         usage.cache_read_input_tokens,
         getattr(details, "thinking_tokens", None),

@@ -8,7 +8,7 @@ from google.genai import errors as genai_errors
 
 from oracles import anthropic_messages, google_gemini, openai_chat, openai_responses
 from oracles.clients import live_anthropic, live_genai, live_openai, silent
-from oracles.reading import Raised, Reading, raised
+from oracles.reading import Raised, Reading, get_error
 
 _STREAM = {"content-type": "text/event-stream"}
 
@@ -27,7 +27,7 @@ def read_error(dialect: str, status: int, headers: Mapping[str, str], body: byte
                 case _:
                     live_genai(body, status, headers).models.generate_content(model="m", contents="x")
         except Exception as error:  # noqa: BLE001  whatever it raises is the answer
-            return _described(error)
+            return _describe(error)
     return None
 
 
@@ -43,7 +43,7 @@ def read_stream_error(dialect: str, sse: bytes, *, helper: bool = False) -> Rais
             else:
                 _iterate(dialect, sse)
         except Exception as error:  # noqa: BLE001  whatever it raises is the answer
-            return _described(error)
+            return _describe(error)
     return None
 
 
@@ -73,13 +73,13 @@ def _iterate(dialect: str, sse: bytes) -> None:
             list(live_genai(sse).models.generate_content_stream(model="m", contents="x"))
 
 
-def _described(error: Exception) -> Raised:
+def _describe(error: Exception) -> Raised:
     match error:
         case openai.APIError():
-            return raised(error, status=getattr(error, "status_code", None), type=error.type, code=error.code)
+            return get_error(error, status=getattr(error, "status_code", None), type=error.type, code=error.code)
         case anthropic.APIStatusError():
-            return raised(error, status=error.status_code, type=error.type)
+            return get_error(error, status=error.status_code, type=error.type)
         case genai_errors.APIError():
-            return raised(error, status=error.code, type=error.status)
+            return get_error(error, status=error.code, type=error.status)
         case _:
-            return raised(error)
+            return get_error(error)

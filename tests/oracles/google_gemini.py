@@ -12,7 +12,7 @@ from google.genai._api_client import HttpResponse
 from google.genai.types import FunctionCall, GenerateContentResponse
 
 from oracles.clients import silent
-from oracles.reading import Call, Reading, Usage, added, as_json, describe_error, finish_after
+from oracles.reading import Call, Reading, Usage, as_json, describe_error, finish_after, list_added
 
 _FILTERED = {"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR"}
 _MALFORMED = {
@@ -32,7 +32,7 @@ def read_whole(body: bytes, *, strict: bool) -> Reading:
     reader = _Reader()
     with silent():
         try:
-            reader.take(_typed(json.loads(body), strict=strict))
+            reader.take(_find_type(json.loads(body), strict=strict))
         except Exception as error:  # noqa: BLE001  whatever the SDK raises is the reading
             return reader.reading(describe_error(error))
     return reader.reading()
@@ -44,7 +44,7 @@ def read_stream(sse: bytes, *, strict: bool) -> Reading:
     with silent():
         try:
             for chunk in _chunks(sse):
-                reader.take(_typed(chunk, strict=strict))
+                reader.take(_find_type(chunk, strict=strict))
         except Exception as error:  # noqa: BLE001  whatever the SDK raises is the reading
             return reader.reading(describe_error(error))
     return reader.reading()
@@ -71,25 +71,27 @@ def _chunks(sse: bytes) -> list[Any]:
     return chunks
 
 
-def _typed(chunk: Any, *, strict: bool) -> GenerateContentResponse:
+def _find_type(chunk: Any, *, strict: bool) -> GenerateContentResponse:
     # Code Assist wraps each reply.
     value = chunk.get("response", chunk)
     if strict:
         return GenerateContentResponse.model_validate(value)
-    return GenerateContentResponse._from_response(response=_named(value), kwargs={})
+    return GenerateContentResponse._from_response(response=_get_named(value), kwargs={})
 
 
-def _named(value: Any) -> Any:
+def _get_named(value: Any) -> Any:
     """Spell enums that were asked for by number: how it ended by its name, the rest not at all."""
     match value:
         case dict():
             return {
-                name: _NUMBERED_ENDS[member] if name == "finishReason" and isinstance(member, int) else _named(member)
+                name: _NUMBERED_ENDS[member]
+                if name == "finishReason" and isinstance(member, int)
+                else _get_named(member)
                 for name, member in value.items()
                 if not (name in _ENUMS and isinstance(member, int))
             }
         case list():
-            return [_named(member) for member in value]
+            return [_get_named(member) for member in value]
         case _:
             return value
 
@@ -193,8 +195,8 @@ def _usage(usage: Any) -> Usage | None:
     if usage is None:
         return None
     return Usage(
-        added(usage.prompt_token_count, usage.tool_use_prompt_token_count),
-        added(usage.candidates_token_count, usage.thoughts_token_count),
+        list_added(usage.prompt_token_count, usage.tool_use_prompt_token_count),
+        list_added(usage.candidates_token_count, usage.thoughts_token_count),
         usage.cached_content_token_count,
         usage.thoughts_token_count,
     )

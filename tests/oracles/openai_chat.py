@@ -37,7 +37,7 @@ def read_whole(body: bytes, *, strict: bool) -> Reading:
             )
             choice = next(choice for choice in completion.choices if (choice.index or 0) == 0)
             message = choice.message.to_dict() if choice.message else {}
-            return _reading(message, choice.finish_reason, completion.usage)
+            return _read(message, choice.finish_reason, completion.usage)
         except Exception as error:  # noqa: BLE001  whatever the SDK raises is the reading
             return Reading(problem=describe_error(error))
 
@@ -68,7 +68,7 @@ def read_stream(sse: bytes, *, strict: bool) -> Reading:
                     message = accumulate_delta(message, {**known, "content": text, "thinking": thinking})
         except Exception as error:  # noqa: BLE001  whatever the SDK raises is the reading
             problem = describe_error(error)
-        return _reading(message, finish, usage, problem)
+        return _read(message, finish, usage, problem)
 
 
 def read_helper(client: openai.OpenAI) -> Reading:
@@ -78,10 +78,10 @@ def read_helper(client: openai.OpenAI) -> Reading:
         state.handle_chunk(chunk)
     completion = state.get_final_completion()
     choice = completion.choices[0]
-    return _reading(choice.message.to_dict(), choice.finish_reason, completion.usage)
+    return _read(choice.message.to_dict(), choice.finish_reason, completion.usage)
 
 
-def _reading(message: dict[Any, Any], word: str | None, usage: Any, problem: str = "") -> Reading:
+def _read(message: dict[Any, Any], word: str | None, usage: Any, problem: str = "") -> Reading:
     calls = tuple(map(_call, message.get("tool_calls") or ()))
     legacy = message.get("function_call") or {}
     if legacy.get("name"):

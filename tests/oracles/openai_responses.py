@@ -32,7 +32,7 @@ def read_whole(body: bytes, *, strict: bool) -> Reading:
             reply = openai_client(strict=strict)._process_response_data(
                 data=json.loads(body), cast_to=Response, response=response
             )
-            return _reading(reply, reply.output)
+            return _read(reply, reply.output)
         except Exception as error:  # noqa: BLE001  whatever the SDK raises is the reading
             return Reading(problem=describe_error(error))
 
@@ -58,9 +58,9 @@ def read_stream(sse: bytes, *, strict: bool) -> Reading:
             problem = describe_error(error)
         items = [done[index] for index in sorted(done)]
         output = final.output if final is not None and final.output else items
-        reading = _reading(final, output, problem or ("" if final is not None else "no terminal event"))
+        reading = _read(final, output, problem or ("" if final is not None else "no terminal event"))
         if strict and not reading.problem:
-            return growth.judged(reading, _reading(final, items))
+            return growth.judged(reading, _read(final, items))
         return reading
 
 
@@ -100,7 +100,7 @@ def read_helper(client: openai.OpenAI) -> Reading:
     """Read what `client` receives with `responses.stream`."""
     with client.responses.stream(model="m", input="x") as stream:
         reply = stream.get_final_response()
-    return _reading(reply, reply.output)
+    return _read(reply, reply.output)
 
 
 def _texts(output: list[Any]) -> tuple[str, str]:
@@ -127,7 +127,7 @@ def _calls(output: list[Any]) -> tuple[Call, ...]:
     return tuple(calls)
 
 
-def _reasoning(output: list[Any]) -> str:
+def _read_reasoning(output: list[Any]) -> str:
     texts: list[str] = []
     for item in output:
         if item.type == "reasoning":
@@ -135,7 +135,7 @@ def _reasoning(output: list[Any]) -> str:
     return "".join(texts)
 
 
-def _reading(reply: Any, output: list[Any], problem: str = "") -> Reading:
+def _read(reply: Any, output: list[Any], problem: str = "") -> Reading:
     text, refusal = _texts(output)
     calls = _calls(output)
     word = ""
@@ -159,7 +159,7 @@ def _reading(reply: Any, output: list[Any], problem: str = "") -> Reading:
         finish=finish_after(word, calls=bool(calls), refusal=bool(refusal)),
         usage=_usage(reply.usage if reply is not None else None),
         refusal=refusal,
-        reasoning=_reasoning(output),
+        reasoning=_read_reasoning(output),
         problem=problem,
     )
 

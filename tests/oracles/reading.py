@@ -51,7 +51,7 @@ class Raised:
     message: str = ""
 
 
-def raised(error: BaseException, **facts: Any) -> Raised:
+def get_error(error: BaseException, **facts: Any) -> Raised:
     """Describe an exception."""
     return Raised(
         name=type(error).__name__,
@@ -79,7 +79,7 @@ def as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def added(*counts: int | None) -> int | None:
+def list_added(*counts: int | None) -> int | None:
     """Add what was reported; nothing reported is None."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None

@@ -41,7 +41,7 @@ def check_request(dialect: str, body: bytes, *, older_model: bool = False) -> li
     if dialect == "messages" and older_model:
         value = {name: member for name, member in value.items() if name not in _OLDER_KNOBS}
     with silent():
-        return list(_gemini(value) if dialect == "gemini" else _typed_dict(dialect, value))
+        return list(_gemini(value) if dialect == "gemini" else _find_typed_dict(dialect, value))
 
 
 def check_pairs(dialect: str, body: bytes, *, older_model: bool = False) -> list[str]:
@@ -71,7 +71,7 @@ def _request_type(dialect: str) -> type:
 
 
 @functools.cache
-def _required(dialect: str) -> set[str]:
+def _list_required(dialect: str) -> set[str]:
     """`__required_keys__` does not see through annotations that are strings, as the SDKs' are."""
     hints = get_type_hints(_request_type(dialect), include_extras=True)
     return {name for name, hint in hints.items() if get_origin(hint) is Required and name != "stream"}
@@ -89,9 +89,9 @@ def _member_adapters(dialect: str) -> dict[str, TypeAdapter[Any]]:
     return {name: _adapter(hint) for name, hint in hints.items() if name != "stream"}
 
 
-def _typed_dict(dialect: str, value: dict[str, Any]) -> Iterator[str]:
+def _find_typed_dict(dialect: str, value: dict[str, Any]) -> Iterator[str]:
     yield from _members(dialect, {name: member for name, member in value.items() if name != "stream"})
-    yield from (f"/{name} is missing" for name in sorted(_required(dialect) - value.keys()))
+    yield from (f"/{name} is missing" for name in sorted(_list_required(dialect) - value.keys()))
 
 
 def _gemini(value: dict[str, Any]) -> Iterator[str]:
@@ -109,11 +109,11 @@ def _members(dialect: str, value: dict[str, Any]) -> Iterator[str]:
             continue
         try:
             validated = adapter.validate_python(member)
-            kept = member if dialect == "gemini" else _forced(validated)
+            kept = member if dialect == "gemini" else _force_tool(validated)
         except ValidationError as error:
             yield f"/{name}: {_first(error)}"
             continue
-        yield from _missing(member, kept, f"/{name}")
+        yield from _remove_required(member, kept, f"/{name}")
 
 
 def _first(error: ValidationError) -> str:
@@ -122,26 +122,26 @@ def _first(error: ValidationError) -> str:
     return f"{deepest['loc']} {deepest['msg']} ({len(details)} complaints)"[:400]
 
 
-def _forced(value: Any) -> Any:
+def _force_tool(value: Any) -> Any:
     """Walk lazily validated iterables, so that they are validated."""
     if isinstance(value, dict):
-        return {name: _forced(member) for name, member in value.items()}
+        return {name: _force_tool(member) for name, member in value.items()}
     if isinstance(value, str | bytes | int | float) or value is None:
         return value
-    return [_forced(member) for member in value]
+    return [_force_tool(member) for member in value]
 
 
-def _missing(sent: Any, kept: Any, where: str) -> Iterator[str]:
+def _remove_required(sent: Any, kept: Any, where: str) -> Iterator[str]:
     match sent, kept:
         case dict(), dict():
             for name, member in sent.items():
                 if name not in kept:
                     yield f"{where}/{name} is not known"
                 else:
-                    yield from _missing(member, kept[name], f"{where}/{name}")
+                    yield from _remove_required(member, kept[name], f"{where}/{name}")
         case list(), list():
             for index, (member, keeps) in enumerate(zip(sent, kept, strict=False)):
-                yield from _missing(member, keeps, f"{where}/{index}")
+                yield from _remove_required(member, keeps, f"{where}/{index}")
         case _:
             pass
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.simulator.script import Script
-from npm import NODE, installed
+from npm import NODE, install
 from real_clients.stage import Stage, staged
 
 PACKAGES = Path(__file__).parent / "node"
@@ -39,7 +39,7 @@ class Programs:
 def programs(request: pytest.FixtureRequest) -> Programs:
     """Install the programs, once for each lock."""
     assert request.config.cache is not None
-    return Programs(installed(PACKAGES, request.config.cache.mkdir("node-clients")))
+    return Programs(install(PACKAGES, request.config.cache.mkdir("node-clients")))
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ class Plot:
         asked = received.request
         if not {self._tools.read, self._tools.run} <= {tool.name for tool in asked.tools}:
             return None
-        self.told = _paired(asked.turns)
+        self.told = _pair(asked.turns)
         match len(self.told):
             case 0:
                 return Answer(thought="I look first.", text="One moment.", calls=(self._read(),), end="calls")
@@ -61,7 +61,7 @@ class Plot:
         return Call(id=number, name=self._tools.run, arguments={self._tools.command: command})
 
 
-def _paired(turns: tuple[RequestTurn, ...]) -> list[RequestResult]:
+def _pair(turns: tuple[RequestTurn, ...]) -> list[RequestResult]:
     """Return the results by their calls; each must have one, in its turn. Calls of one turn may be done in any order."""
     made = {call.id: at for at, turn in enumerate(turns) for call in turn.calls}
     results = [result for turn in turns for result in turn.results]

@@ -88,13 +88,13 @@ def staged(folder: Path, models: Mapping[str, str], script: Script | None = None
     work.mkdir(exist_ok=True)
     with in_thread(script=script) as simulator, dead_end() as outside:
         config = folder / "dragoman.toml"
-        config.write_text(_configured(simulator.base_url, models, log), encoding="utf-8")
+        config.write_text(_configure(simulator.base_url, models, log), encoding="utf-8")
         with _gateway(config) as base_url:
             yield Stage(base_url, simulator, outside, work, home)
         _assert_all_answered(log, simulator, {UPSTREAMS[name].api for name in models.values()})
 
 
-def _configured(simulated: str, models: Mapping[str, str], log: Path) -> str:
+def _configure(simulated: str, models: Mapping[str, str], log: Path) -> str:
     lines = ["[server]", 'listen = "127.0.0.1:0"', f'log = "{log}"']
     for name, upstream in UPSTREAMS.items():
         place = f'base_url = "{simulated}{upstream.path}"'

@@ -9,7 +9,7 @@ import pytest
 
 from end_to_end.interception import MITMPROXY
 from npm import NODE
-from pypi import installed
+from pypi import install
 from real_clients.plot import PROMPT, Plot
 from real_clients.stage import SOURCE
 from real_clients.test_command_line_agents import GEMINI_CLI, assert_used
@@ -24,7 +24,7 @@ ACCOUNT = ("oauth-personal", {"GOOGLE_GENAI_USE_GCA": "true", "GOOGLE_CLOUD_ACCE
 @pytest.fixture
 def mitmproxy(request: pytest.FixtureRequest) -> Path:
     assert request.config.cache is not None
-    return installed(request.config.cache.mkdir("mitmproxy"), MITMPROXY)
+    return install(request.config.cache.mkdir("mitmproxy"), MITMPROXY)
 
 
 @pytest.mark.parametrize("account", [KEY, ACCOUNT], ids=["key", "code-assist"])

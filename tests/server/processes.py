@@ -35,7 +35,7 @@ class Command:
 
 
 @contextlib.contextmanager
-def serving(directory: Path, *options: str, **environment: str) -> Generator[Command]:
+def serve(directory: Path, *options: str, **environment: str) -> Generator[Command]:
     """Run `dragoman serve` in a directory on a free port; yields when it has printed its address."""
     command = [sys.executable, "-c", PROGRAM, "serve", *options]
     if "--config" not in options:

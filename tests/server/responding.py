@@ -29,6 +29,6 @@ def result(call, output='{"temp":72,"unit":"F"}'):
     return {"type": "function_call_output", "call_id": call.call_id, "output": output}
 
 
-def sent(gateway):
+def send(gateway):
     """The last request that the simulator received."""
     return json.loads(gateway.simulator.requests[-1].body)

@@ -31,7 +31,7 @@ CANARY = "canary-of-what-was-said"
 CLIENT, UPSTREAM = "a-key-of-our-own-client", "the key that no pattern finds"
 
 
-def served(tmp_path, table, steps, **server):
+def serve(tmp_path, table, steps, **server):
     """Run a gateway with a log, take some steps, and return the lines."""
     file = tmp_path / "log"
     settings = ServerTable(listen="127.0.0.1:0", log=str(file), **server)
@@ -67,7 +67,7 @@ def test_every_exchange_has_a_log_line_with_its_outcome(tmp_path):
 
     names: list[str] = []
     losses: list[int] = []
-    told = served(tmp_path, UpstreamTable(kind="simulator"), steps)
+    told = serve(tmp_path, UpstreamTable(kind="simulator"), steps)
     whole, streamed, refused = map(json.loads, told)
     place = {"owner": "one", "operation": "generate", "dialect": "chat", "model": "gem", "upstream": "up"}
     assert {name: whole[name] for name in place} == place
@@ -99,7 +99,7 @@ def test_neither_message_contents_nor_secrets_are_in_the_log_or_in_errors(tmp_pa
     told: list[str] = []
     with run_in_thread(lambda: listen(leaky), "leaky") as upstream:
         table = UpstreamTable(kind="gemini", base_url=upstream.base_url, api_key=UPSTREAM)
-        lines = served(tmp_path, table, steps)
+        lines = serve(tmp_path, table, steps)
     assert "rejected the gateway's credentials" in lines[0]
     assert UPSTREAM not in told[0]
     for line in lines:
@@ -108,7 +108,7 @@ def test_neither_message_contents_nor_secrets_are_in_the_log_or_in_errors(tmp_pa
 
 
 def test_a_line_can_be_for_people(tmp_path):
-    (line,) = served(tmp_path, UpstreamTable(kind="simulator"), post_chat, log_format="text")
+    (line,) = serve(tmp_path, UpstreamTable(kind="simulator"), post_chat, log_format="text")
     assert "200 answered chat gem -> up/gemini-3.8-flash" in line
     assert " tokens" in line
     assert CANARY not in line
@@ -126,7 +126,7 @@ def test_an_internal_error_is_answered_in_the_clients_dialect_and_logged_with_it
         told.append(httpx2.post(f"{base}/v1/messages", json={"model": "gem"}, headers=headers))
         told.append(httpx2.post(f"{base}/v1beta/models/gem:generateContent", json={}, headers=headers))
 
-    crash, line, *_ = map(json.loads, served(tmp_path, UpstreamTable(kind="simulator"), steps))
+    crash, line, *_ = map(json.loads, serve(tmp_path, UpstreamTable(kind="simulator"), steps))
     assert [answer.status_code for answer in told] == [500, 500]
     assert told[0].json()["error"]["type"] == "api_error"
     assert told[1].json()["error"]["status"] == "INTERNAL"

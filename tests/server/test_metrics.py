@@ -26,7 +26,7 @@ def total(text: str, name: str, **labels: str) -> float:
     return sum(value for (found, borne), value in samples(text).items() if found == name and wanted <= borne)
 
 
-def scraped(gateway, **headers: str) -> str:
+def scrape(gateway, **headers: str) -> str:
     told = httpx2.get(f"{gateway.base_url}/metrics", headers=headers)
     assert told.status_code == 200
     assert told.headers["content-type"].startswith("text/plain; version=0.0.4")
@@ -42,7 +42,7 @@ def test_an_answer_is_counted_with_its_time_tokens_losses_and_place(serve):
     gateway = serve()
     assert post_chat(gateway, logit_bias={"1": 1}).status_code == 200
     assert post_chat(gateway, stream=True, stream_options={"include_usage": True}).text.endswith("data: [DONE]\n\n")
-    text = scraped(gateway)
+    text = scrape(gateway)
     place = {"model": "gem", "upstream": "gemini"}
     answered = {"dialect": "chat", "operation": "generate", "status": "200", "outcome": "answered"}
     assert total(text, "dragoman_requests_total", **place, **answered) == 2
@@ -64,7 +64,7 @@ def test_a_refusal_and_a_failure_are_counted_as_such(serve):
     assert post_chat(gateway, "gemini/gemini-3.8-flash~503").status_code == 503
     assert httpx2.post(f"{gateway.base_url}/v1/messages", json={}).status_code == 400
     assert httpx2.get(f"{gateway.base_url}/v1/nothing").status_code == 404
-    text = scraped(gateway)
+    text = scrape(gateway)
     assert total(text, "dragoman_requests_total", outcome="failed", status="503", upstream="gemini") == 1
     assert total(text, "dragoman_requests_total", outcome="refused", status="400", dialect="messages", model="") == 1
     assert total(text, "dragoman_requests_total", outcome="refused", status="404", operation="unknown") == 1
@@ -75,7 +75,7 @@ def test_what_looks_after_the_gateway_is_answered_and_is_no_open_request(serve):
     gateway = serve()
     httpx2.get(f"{gateway.base_url}/health")
     httpx2.get(f"{gateway.base_url}/v1/models")
-    text = scraped(gateway)
+    text = scrape(gateway)
     for operation in ("health", "models"):
         assert total(text, "dragoman_requests_total", operation=operation, status="200", outcome="answered") == 1
     assert total(text, "dragoman_open_requests") == 0
@@ -87,7 +87,7 @@ def test_names_of_models_that_clients_invent_are_no_labels(serve):
         assert post_chat(gateway, f"invented-{at}").status_code == 404
         assert post_chat(gateway, f"gemini/gemini-3.8-flash-{at}~404").status_code == 404
     assert post_chat(gateway, "gemini/gemini-3.8-flash").status_code == 200
-    text = scraped(gateway)
+    text = scrape(gateway)
     models = {dict(labels)["model"] for name, labels in samples(text) if name == "dragoman_requests_total"}
     assert models == {"unknown", "gemini-3.8-flash"}
     assert total(text, "dragoman_requests_total", model="unknown") == 10
@@ -97,7 +97,7 @@ def test_metrics_want_a_key_where_one_is_configured_and_health_does_not(serve):
     gateway = serve(keys=(KeyTable(key="a-secret-key", name="one"),))
     assert httpx2.get(f"{gateway.base_url}/metrics").status_code == 401
     assert httpx2.get(f"{gateway.base_url}/health").status_code == 200
-    assert total(scraped(gateway, authorization="Bearer a-secret-key"), "dragoman_requests_total", status="401") == 1
+    assert total(scrape(gateway, authorization="Bearer a-secret-key"), "dragoman_requests_total", status="401") == 1
 
 
 def record(**more) -> Record:

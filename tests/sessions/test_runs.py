@@ -14,7 +14,7 @@ def owner():
     return uuid4().hex
 
 
-async def begun(store, owner, name="r"):
+async def begin(store, owner, name="r"):
     await store.runs.begin(owner, name, "gemini-3-flash", b"first")
     await store.runs.add_entry(owner, name, 1, b"second")
     await store.runs.add_entry(owner, name, 2, b"third")
@@ -27,7 +27,7 @@ async def silent_for(store, owner, seconds):
 
 
 def test_a_run_is_read_in_the_order_it_was_written(ask, owner):
-    ask(lambda store: begun(store, owner))
+    ask(lambda store: begin(store, owner))
     kept = ask(lambda store: store.runs.find(owner, "r"))
     assert kept.entries == (b"first", b"second", b"third")
     assert (kept.status, kept.model, kept.summary) == ("running", "gemini-3-flash", b"{}")
@@ -35,7 +35,7 @@ def test_a_run_is_read_in_the_order_it_was_written(ask, owner):
 
 def test_the_same_entry_again_changes_nothing(ask, owner):
     async def do(store):
-        await begun(store, owner)
+        await begin(store, owner)
         await store.runs.add_entry(owner, "r", 2, b"another")
         return await store.runs.find(owner, "r")
 
@@ -43,14 +43,14 @@ def test_the_same_entry_again_changes_nothing(ask, owner):
 
 
 def test_a_run_is_found_by_its_owner_only(ask, owner):
-    ask(lambda store: begun(store, owner))
+    ask(lambda store: begin(store, owner))
     assert ask(lambda store: store.runs.find("somebody else", "r")) is None
     assert ask(lambda store: store.runs.find(owner, "another")) is None
 
 
 def test_a_second_run_of_one_name_is_a_conflict(ask, owner):
     async def do(store):
-        await begun(store, owner)
+        await begin(store, owner)
         with pytest.raises(Conflict):
             await store.runs.begin(owner, "r", "m", b"other")
         await store.runs.begin("somebody else " + owner, "r", "m", b"other")
@@ -61,7 +61,7 @@ def test_a_second_run_of_one_name_is_a_conflict(ask, owner):
 
 def test_a_run_without_heartbeats_is_interrupted_until_the_next_heartbeat(ask, owner):
     async def do(store):
-        await begun(store, owner)
+        await begin(store, owner)
         told = [(await store.runs.find(owner, "r")).status]
         await silent_for(store, owner, INTERRUPTED_AFTER + 5)
         told.append((await store.runs.find(owner, "r")).status)
@@ -73,7 +73,7 @@ def test_a_run_without_heartbeats_is_interrupted_until_the_next_heartbeat(ask, o
 
 def test_a_run_that_is_over_stays_as_it_ended(ask, owner):
     async def do(store):
-        await begun(store, owner)
+        await begin(store, owner)
         await store.runs.end(owner, "r", "finished", b'{"turns":2}')
         await store.runs.end(owner, "r", "cancelled", b"{}")
         await silent_for(store, owner, INTERRUPTED_AFTER + 5)
@@ -85,7 +85,7 @@ def test_a_run_that_is_over_stays_as_it_ended(ask, owner):
 
 def test_one_entry_may_take_the_place_of_all(ask, owner):
     async def do(store):
-        await begun(store, owner)
+        await begin(store, owner)
         await store.runs.replace_entries(owner, "r", 3, b"all")
         await store.runs.add_entry(owner, "r", 4, b"more")
         return await store.runs.find(owner, "r")
@@ -95,13 +95,13 @@ def test_one_entry_may_take_the_place_of_all(ask, owner):
 
 def test_a_run_is_forgotten_alone_or_when_it_is_old(ask, owner):
     async def do(store):
-        await begun(store, owner)
-        await begun(store, owner, "other")
+        await begin(store, owner)
+        await begin(store, owner, "other")
         assert await store.runs.delete(owner, "r")
         assert not await store.runs.delete(owner, "r")
         assert (await store.runs.find(owner, "other")).entries
         await store.purge(time() + 10)
-        await begun(store, owner, "other")  # nothing of the old one stands in its way
+        await begin(store, owner, "other")  # nothing of the old one stands in its way
         return await store.runs.find(owner, "other")
 
     assert len(ask(do).entries) == 3
@@ -109,7 +109,7 @@ def test_a_run_is_forgotten_alone_or_when_it_is_old(ask, owner):
 
 def test_a_run_may_reuse_the_name_of_a_finished_run_but_not_of_a_running_one(ask, owner):
     async def do(store):
-        await begun(store, owner)
+        await begin(store, owner)
         with pytest.raises(Conflict):
             await store.runs.begin(owner, "r", "m", b"new", replaces_ended=True)
         await silent_for(store, owner, INTERRUPTED_AFTER + 5)
@@ -124,7 +124,7 @@ def test_a_run_may_reuse_the_name_of_a_finished_run_but_not_of_a_running_one(ask
 
 def test_how_far_a_run_is_is_seen_with_its_newest_entry_and_read_on_from_a_place(ask, owner):
     async def do(store):
-        await begun(store, owner)
+        await begin(store, owner)
         seen = await store.runs.find_status(owner, "r")
         return seen, await store.runs.list_entries(owner, "r", 0), await store.runs.find_status(owner, "nothing")
 
@@ -139,7 +139,7 @@ def test_messages_reach_a_run_until_its_end_and_the_first_one_counts(ask, owner)
         return [said for said in await store.runs.list_messages() if said.owner == owner]
 
     async def do(store):
-        await begun(store, owner)
+        await begin(store, owner)
         first = RunMessage(owner, "r", "topic", b"yes")
         await store.runs.send_message(first)
         await store.runs.send_message(RunMessage(owner, "r", "topic", b"no"))

@@ -24,7 +24,7 @@ def texts_of(history):
     return [item.body.decode().strip('"') for item in history.items]
 
 
-async def begun(store, owner, name="c"):
+async def begin(store, owner, name="c"):
     first = turn(owner, "hi", "hello", conversation=name)
     await store.add_turn(first, Conversation(owner=owner, id=name, dialect="chat"))
     return first
@@ -32,7 +32,7 @@ async def begun(store, owner, name="c"):
 
 def test_a_conversation_is_loaded_in_its_order(ask, owner):
     async def do(store):
-        last = await begun(store, owner)
+        last = await begin(store, owner)
         for number in range(5):
             conversation, _ = await store.load_conversation(owner, "c")
             last = turn(owner, f"q{number}", f"a{number}", parent=last.key, conversation="c")
@@ -47,14 +47,14 @@ def test_a_conversation_is_loaded_in_its_order(ask, owner):
 
 
 def test_what_is_kept_is_there_when_the_store_is_opened_again(ask, owner):
-    ask(lambda store: begun(store, owner))
+    ask(lambda store: begin(store, owner))
     _, history = ask(lambda store: store.load_conversation(owner, "c"))
     assert texts_of(history) == ["hi", "hello"]
 
 
 def test_of_two_turns_on_one_revision_the_second_is_a_conflict_and_leaves_nothing(ask, owner):
     async def do(store):
-        first = await begun(store, owner)
+        first = await begin(store, owner)
         seen = await store.find_conversation(owner, "c")
         await store.add_turn(turn(owner, "a", "b", parent=first.key), seen)
         late = turn(owner, "x", "y", parent=first.key, id="late")
@@ -69,16 +69,16 @@ def test_of_two_turns_on_one_revision_the_second_is_a_conflict_and_leaves_nothin
 
 def test_of_two_that_begin_one_conversation_the_second_is_a_conflict(ask, owner):
     async def do(store):
-        await begun(store, owner)
+        await begin(store, owner)
         with pytest.raises(Conflict):
-            await begun(store, owner)
+            await begin(store, owner)
 
     ask(do)
 
 
 def test_of_many_writers_at_once_one_wins_each_revision(ask, owner):
     async def do(store):
-        await begun(store, owner)
+        await begin(store, owner)
 
         async def write(number):
             while True:
@@ -98,7 +98,7 @@ def test_of_many_writers_at_once_one_wins_each_revision(ask, owner):
 
 def test_nothing_of_another_owner_is_found(ask, owner):
     async def do(store):
-        first = await begun(store, owner)
+        first = await begin(store, owner)
         named = turn(owner, "q", "a", id="resp_1")
         await store.add_turn(named)
         other = uuid4().hex
@@ -168,7 +168,7 @@ def test_a_deleted_turn_has_no_id_and_keeps_only_what_other_turns_need(ask, owne
 
 def test_an_item_can_be_taken_out_of_a_conversation(ask, owner):
     async def do(store):
-        await begun(store, owner)
+        await begin(store, owner)
         conversation = await store.find_conversation(owner, "c")
         taken = await store.delete_item(conversation, "i-hi")
         again = await store.delete_item(await store.find_conversation(owner, "c"), "i-hi")

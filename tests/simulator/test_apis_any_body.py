@@ -120,7 +120,7 @@ def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from paths(inner, (*path, name))
 
 
-def replaced(body: Any, path: tuple[Any, ...], odd: Any) -> Any:
+def replace(body: Any, path: tuple[Any, ...], odd: Any) -> Any:
     """Return a body with another value at a path."""
     changed = copy.deepcopy(body)
     at = changed
@@ -136,7 +136,7 @@ def test_everything_in_a_request_may_be_of_another_type(api):
         judge(api, json.dumps(body).encode())
         for number, path in enumerate(paths(body)):
             for odd in ODD[number % 4 :: 4]:
-                judge(api, json.dumps(replaced(body, path, odd)).encode())
+                judge(api, json.dumps(replace(body, path, odd)).encode())
 
 
 @pytest.mark.parametrize("api", APIS)

@@ -71,35 +71,35 @@ def test_a_path_is_the_same_however_it_is_escaped(tmp_path):
     assert known.find("/models/claude%401:rawPredict", b'{"a":1,"b":[2]}') is not None
 
 
-def asked(running: Any, path: str = PATH, **headers: str) -> httpx2.Response:
+def ask(running: Any, path: str = PATH, **headers: str) -> httpx2.Response:
     key = {"authorization": "Bearer k", **{name.replace("_", "-"): value for name, value in headers.items()}}
     return httpx2.post(running.base_url + path, json={"a": 1, "b": [2]}, headers=key)
 
 
 def test_a_recording_is_served_on_any_path_with_a_valid_key(tmp_path, simulate):
     running = simulate(recordings=recordings(tmp_path, exchange("x"), exchange("y", url_path="/proxy/v7/chat")))
-    assert asked(running).json() == {"said": "x"}
-    assert asked(running, "/proxy/v7/chat").json() == {"said": "y"}
-    assert asked(running, "/proxy/v8/chat").status_code == 404
-    assert asked(running, authorization="Bearer invalid").status_code == 401
+    assert ask(running).json() == {"said": "x"}
+    assert ask(running, "/proxy/v7/chat").json() == {"said": "y"}
+    assert ask(running, "/proxy/v8/chat").status_code == 404
+    assert ask(running, authorization="Bearer invalid").status_code == 401
     assert [seen.status for seen in running.requests] == [200, 200, 404, 401]
 
 
 def test_a_recorded_stream_is_sent_in_chunks_and_can_have_faults(tmp_path, simulate):
     stream = 'data: {"é": 1}\n\ndata: {}\r\n\r\ndata: [DONE]\n\n'
     running = simulate(recordings=recordings(tmp_path, exchange("x", sse=stream)), split=2)
-    whole = asked(running)
+    whole = ask(running)
     assert whole.text == stream
     assert whole.headers["transfer-encoding"] == "chunked"
-    assert asked(running, x_dragoman_fault="eof,after=2").text == stream.partition("data: [DONE]")[0]
-    assert asked(running, x_dragoman_fault="503").status_code == 503
+    assert ask(running, x_dragoman_fault="eof,after=2").text == stream.partition("data: [DONE]")[0]
+    assert ask(running, x_dragoman_fault="503").status_code == 503
 
 
 def test_a_recording_is_found_behind_a_fault_in_the_models_name(tmp_path, simulate):
     path = "/v1beta/models/gemini-3.8-flash{}:generateContent"
     running = simulate(recordings=recordings(tmp_path, exchange("x", url_path=path.format(""))))
-    asked(running, path.format("~503,times=1"))
-    assert asked(running, path.format("~503,times=1")).json() == {"said": "x"}
+    ask(running, path.format("~503,times=1"))
+    assert ask(running, path.format("~503,times=1")).json() == {"said": "x"}
 
 
 @pytest.mark.parametrize("line", ["nonsense", '{"url_path": "/"}', '{"url_path": 1, "request": {}}', "[1]"])

@@ -124,7 +124,7 @@ def test_a_pattern_that_looks_around_is_understood():
     assert "/a" in wrong(schema, '{"a": "x"}')
 
 
-def doubling(levels: int) -> dict[str, object]:
+def double(levels: int) -> dict[str, object]:
     """A schema that refers twice to the next level, at each level."""
     defined: dict[str, object] = {f"l{n}": {"allOf": [{"$ref": f"#/$defs/l{n + 1}"}] * 2} for n in range(levels)}
     return {"type": "object", "$ref": "#/$defs/l0", "$defs": {**defined, f"l{levels}": {"type": "object"}}}
@@ -139,13 +139,13 @@ def recursive_in_two_ways() -> dict[str, object]:
     }
 
 
-def nested(depth: int) -> str:
+def nest(depth: int) -> str:
     return '{"a":' * depth + "1" + "}" * depth
 
 
 @pytest.mark.parametrize(
     ("schema", "text"),
-    [(recursive_in_two_ways(), nested(40)), (recursive_in_two_ways(), nested(400))],
+    [(recursive_in_two_ways(), nest(40)), (recursive_in_two_ways(), nest(400))],
     ids=["recursive", "deep"],
 )
 def test_a_schema_that_doubles_the_work_at_each_level_is_not_validated(schema, text):
@@ -155,12 +155,12 @@ def test_a_schema_that_doubles_the_work_at_each_level_is_not_validated(schema, t
 
 def test_a_schema_whose_references_double_at_each_level_is_refused():
     with cpu_limit(), pytest.raises(ToolDefinitionError, match="expand to more than 10000 schemas"):
-        read(doubling(40), "{}")
+        read(double(40), "{}")
 
 
 def test_a_recursive_schema_is_checked_where_that_is_cheap():
-    assert read(recursive_in_two_ways(), nested(5))
-    assert read({"type": "object", "properties": {"a": {"$ref": "#"}}}, nested(1).replace("1", "{}"))
+    assert read(recursive_in_two_ways(), nest(5))
+    assert read({"type": "object", "properties": {"a": {"$ref": "#"}}}, nest(1).replace("1", "{}"))
 
 
 def test_anchors_and_an_identity_at_the_root_are_followed():
@@ -201,7 +201,7 @@ def test_an_explanation_that_would_take_far_longer_than_the_verdict_is_not_given
         "$defs": {"node": {"anyOf": [branch, {**branch, "minProperties": 9}]}},
         "$ref": "#/$defs/node",
     }
-    assert "they do not fit the schema (expected {" in wrong(schema, nested(13))
+    assert "they do not fit the schema (expected {" in wrong(schema, nest(13))
 
 
 @needs_shelf

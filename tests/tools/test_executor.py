@@ -15,14 +15,14 @@ from dragoman.tools.executor import Executor
 from tools.tool_calls import ANY_OBJECT, call, executor, handler, run, text_of
 
 
-def failing(error: BaseException) -> Handler:
+def fail(error: BaseException) -> Handler:
     def work(arguments: Any) -> None:
         raise error
 
     return handler(work)
 
 
-def failing_on_the_loop(error: BaseException) -> Handler:
+def fail_on_the_loop(error: BaseException) -> Handler:
     async def work(arguments: Any) -> None:
         raise error
 
@@ -105,7 +105,7 @@ def test_a_converter_of_ones_own_may_refuse_arguments():
     assert text_of(run(handler(str, convert=convert))) == "work was not run: /a: must be a prime number"
 
 
-@pytest.mark.parametrize("made", [failing, failing_on_the_loop], ids=["thread", "loop"])
+@pytest.mark.parametrize("made", [fail, fail_on_the_loop], ids=["thread", "loop"])
 @pytest.mark.parametrize(
     ("error", "words"),
     [
@@ -124,11 +124,11 @@ def test_what_a_tool_raises_becomes_a_failed_result_without_a_traceback(made, er
 
 
 def test_stop_iteration_from_a_thread_is_a_failed_result():
-    assert text_of(run(failing(StopIteration("x")))) == "work failed: StopIteration: x"
+    assert text_of(run(fail(StopIteration("x")))) == "work failed: StopIteration: x"
 
 
 def test_a_long_message_of_an_exception_is_cut():
-    assert len(text_of(run(failing(ValueError("x" * 100_000))))) < 2100
+    assert len(text_of(run(fail(ValueError("x" * 100_000))))) < 2100
 
 
 def test_an_exception_whose_str_fails_is_a_failed_result():
@@ -136,11 +136,11 @@ def test_an_exception_whose_str_fails_is_a_failed_result():
         def __str__(self) -> str:
             raise RuntimeError("no words")
 
-    result = run(failing(OddError()))
+    result = run(fail(OddError()))
     assert (result.failed, text_of(result)) == (True, "work failed: OddError")
 
 
-@pytest.mark.parametrize("made", [failing, failing_on_the_loop], ids=["thread", "loop"])
+@pytest.mark.parametrize("made", [fail, fail_on_the_loop], ids=["thread", "loop"])
 def test_outcomes_distinguish_a_tools_own_failure_from_an_exception(made):
     def outcome(error: BaseException) -> str:
         return asyncio.run(executor(made(error)).perform(call("work"))).outcome
@@ -198,7 +198,7 @@ def test_each_call_leaves_one_record_without_contents(caplog):
 
 
 def test_the_traceback_of_an_accident_is_in_the_log_only(caplog):
-    result = run(failing(RuntimeError("disk full")))
+    result = run(fail(RuntimeError("disk full")))
     assert "Traceback" in caplog.text
     assert "Traceback" not in text_of(result)
     assert __file__ not in text_of(result)
@@ -249,7 +249,7 @@ class SpeechlessError(Exception):
         raise RuntimeError("no words")
 
 
-@pytest.mark.parametrize("made", [failing, failing_on_the_loop])
+@pytest.mark.parametrize("made", [fail, fail_on_the_loop])
 def test_an_error_without_a_message_is_reported_by_its_class(made, caplog):
     result = run(made(SpeechlessError()))
     assert (result.failed, text_of(result)) == (True, "work failed: SpeechlessError")

@@ -8,15 +8,15 @@ from dragoman.tools.registry import Registry
 from tools.tool_calls import call, handler
 
 
-def nothing(arguments: object) -> None: ...
+def do_nothing(arguments: object) -> None: ...
 
 
-def named(name: str) -> Handler:
-    return handler(nothing, name)
+def get_named(name: str) -> Handler:
+    return handler(do_nothing, name)
 
 
 def test_what_is_registered_can_be_found_listed_and_taken_out():
-    registry = Registry(named("read"), named("write"))
+    registry = Registry(get_named("read"), get_named("write"))
     assert registry.has("read")
     assert "write" in registry
     assert not registry.has("erase")
@@ -42,17 +42,17 @@ def test_register_decorates_a_function():
 
 
 def test_a_second_tool_of_one_name_is_refused_and_the_first_stays():
-    first = named("read")
+    first = get_named("read")
     registry = Registry(first)
     with pytest.raises(ToolDefinitionError, match="a tool named 'read' is already registered"):
-        registry.register(named("read"))
+        registry.register(get_named("read"))
     assert registry.get("read") is first
 
 
 def test_a_namespace_distinguishes_tools_of_the_same_name():
-    registry = Registry(named("read"))
-    assert registry.register(named("read"), namespace="files").name == "files__read"
-    registry.register(named("write"), namespace="files")
+    registry = Registry(get_named("read"))
+    assert registry.register(get_named("read"), namespace="files").name == "files__read"
+    registry.register(get_named("write"), namespace="files")
     assert registry.names == ("read", "files__read", "files__write")
     assert registry.definitions[1].name == "files__read"
     assert [each.name for each in registry.unregister_namespace("files")] == ["files__read", "files__write"]
@@ -69,7 +69,7 @@ def test_a_namespaced_function_still_converts_its_arguments():
 
 def test_a_call_that_names_its_namespace_apart_is_found():
     registry = Registry()
-    registry.register(named("read"), namespace="files")
+    registry.register(get_named("read"), namespace="files")
     found = registry.find(call("read", namespace="files"))
     assert found is not None
     assert found.name == "files__read"
@@ -88,27 +88,27 @@ def test_a_call_that_names_its_namespace_apart_is_found():
     ],
 )
 def test_the_nearest_name_is_found_by_letters_and_without_its_namespace(asked, expected):
-    registry = Registry(named("get_weather"), named("send_mail"))
-    registry.register(named("read_file"), namespace="files")
+    registry = Registry(get_named("get_weather"), get_named("send_mail"))
+    registry.register(get_named("read_file"), namespace="files")
     assert registry.nearest(asked)[0] == expected
 
 
 def test_nothing_is_near_a_name_that_is_like_no_other():
-    assert Registry(named("get_weather")).nearest("xyzzy") == ()
-    assert Registry(named("get_weather")).nearest("") == ()
-    assert Registry(named("get_weather")).nearest("x" * 1_000_000) == ()
+    assert Registry(get_named("get_weather")).nearest("xyzzy") == ()
+    assert Registry(get_named("get_weather")).nearest("") == ()
+    assert Registry(get_named("get_weather")).nearest("x" * 1_000_000) == ()
 
 
 def test_the_repr_of_a_registry_lists_its_tools():
     assert repr(Registry()) == "<Registry of 0 tools>"
-    assert repr(Registry(named("read"))) == "<Registry of 1 tool: read>"
-    assert repr(Registry(named("read"), named("write"))) == "<Registry of 2 tools: read, write>"
+    assert repr(Registry(get_named("read"))) == "<Registry of 1 tool: read>"
+    assert repr(Registry(get_named("read"), get_named("write"))) == "<Registry of 2 tools: read, write>"
 
 
 @pytest.mark.parametrize("name", ["", "two words", "ä", "x" * 129, "new\nline"])
 def test_a_name_that_no_model_accepts_is_rejected(name):
     with pytest.raises(ToolDefinitionError, match="is not a valid tool name"):
-        Registry(named(name))
+        Registry(get_named(name))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_name_that_no_model_accepts_is_rejected(name):
 )
 def test_a_schema_that_cannot_be_checked_is_refused_with_the_reason(schema, words):
     with pytest.raises(ToolDefinitionError) as refused:
-        Registry(handler(nothing, "odd", schema))
+        Registry(handler(do_nothing, "odd", schema))
     assert str(refused.value).startswith("tool 'odd': ")
     assert words in str(refused.value)
 
@@ -141,18 +141,18 @@ def test_a_schema_that_cannot_be_checked_is_refused_with_the_reason(schema, word
 def test_googles_own_form_of_schemas_is_refused():
     definition = Tool(name="odd", parameters=b'{"type":"OBJECT"}', openapi=True)
     with pytest.raises(ToolDefinitionError, match="OpenAPI"):
-        Registry(Handler(definition=definition, run=nothing))
+        Registry(Handler(definition=definition, run=do_nothing))
 
 
 @pytest.mark.parametrize("flags", [{"timeout": 0}, {"timeout": -1}, {"timeout": float("nan")}, {"max_output": -1}])
 def test_limits_that_make_no_sense_are_refused(flags):
     with pytest.raises(ToolDefinitionError):
-        handler(nothing, **flags)
+        handler(do_nothing, **flags)
 
 
 def test_a_call_with_a_namespace_never_reaches_a_tool_outside_it():
-    registry = Registry(named("read"))
-    registry.register(named("read"), namespace="files")
+    registry = Registry(get_named("read"))
+    registry.register(get_named("read"), namespace="files")
     found = registry.find(call("read", namespace="files"))
     assert found is not None
     assert found.name == "files__read"
@@ -161,7 +161,8 @@ def test_a_call_with_a_namespace_never_reaches_a_tool_outside_it():
 
 def test_definitions_of_a_dialect_with_namespaces_are_distinguished_and_unchanged():
     tools = [
-        Handler(definition=Tool(name="read", namespace=namespace), run=nothing) for namespace in ("", "files", "mail")
+        Handler(definition=Tool(name="read", namespace=namespace), run=do_nothing)
+        for namespace in ("", "files", "mail")
     ]
     registry = Registry(*tools)
     assert registry.names == ("read", "files__read", "mail__read")

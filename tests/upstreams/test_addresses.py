@@ -19,7 +19,7 @@ def vertex(kind, location="global", base_url=""):
     return kind("v", base_url, GoogleAccount("p q", FixedToken("t"), location), "test")
 
 
-def generated(upstream, call: Call, passed=()) -> Outgoing:
+def generate(upstream, call: Call, passed=()) -> Outgoing:
     return asyncio.run(upstream.generate(call, passed))
 
 
@@ -50,11 +50,11 @@ def where(outgoing: Outgoing) -> str:
     ],
 )
 def test_a_model_is_requested_at_its_vendors_url(upstream, stream, url):
-    assert where(generated(upstream, Call(b'{"model":"m"}', "m", stream))) == url
+    assert where(generate(upstream, Call(b'{"model":"m"}', "m", stream))) == url
 
 
 def test_a_models_name_is_one_segment_of_a_path():
-    outgoing = generated(Gemini("g", "", "k", "a"), Call(b"{}", "models/../../x?y#z"))
+    outgoing = generate(Gemini("g", "", "k", "a"), Call(b"{}", "models/../../x?y#z"))
     assert outgoing.target == "/v1beta/models/..%2F..%2Fx%3Fy%23z:generateContent"
 
 
@@ -72,7 +72,7 @@ def test_a_location_has_its_server(location, host):
 
 def test_claude_on_vertex_has_its_model_in_the_path_and_its_version_in_the_body():
     passed = (("anthropic-version", "2026-10-21"), ("anthropic-beta", "b"))
-    outgoing = generated(vertex(VertexAnthropic), Call(CLAUDE, "claude-opus-5"), passed)
+    outgoing = generate(vertex(VertexAnthropic), Call(CLAUDE, "claude-opus-5"), passed)
     assert outgoing.body == b'{"messages":[],"anthropic_version":"vertex-2023-10-16"}'
     assert ("anthropic-beta", "b") in outgoing.headers
     assert "anthropic-version" not in dict(outgoing.headers)
@@ -88,18 +88,18 @@ def test_claude_on_vertex_has_its_model_in_the_path_and_its_version_in_the_body(
     ],
 )
 def test_a_key_is_sent_in_the_vendors_header_with_a_user_agent(upstream, header):
-    headers = generated(upstream, Call(b"{}", "m")).headers
+    headers = generate(upstream, Call(b"{}", "m")).headers
     assert header in headers
     assert ("user-agent", "a") in headers
     assert ("content-type", "application/json") in headers
 
 
 def test_a_local_server_needs_no_key():
-    assert "authorization" not in dict(generated(OpenAI("o", "http://127.0.0.1:1", "", "a"), Call(b"{}", "m")).headers)
+    assert "authorization" not in dict(generate(OpenAI("o", "http://127.0.0.1:1", "", "a"), Call(b"{}", "m")).headers)
 
 
 def test_the_clients_anthropic_version_has_precedence_over_the_default():
     upstream = Anthropic("a", "", "k", "a")
-    assert dict(generated(upstream, Call(CLAUDE, "m")).headers)["anthropic-version"] == "2023-06-01"
-    asked = generated(upstream, Call(CLAUDE, "m"), (("anthropic-version", "2026-10-21"),))
+    assert dict(generate(upstream, Call(CLAUDE, "m")).headers)["anthropic-version"] == "2023-06-01"
+    asked = generate(upstream, Call(CLAUDE, "m"), (("anthropic-version", "2026-10-21"),))
     assert [value for name, value in asked.headers if name == "anthropic-version"] == ["2026-10-21"]

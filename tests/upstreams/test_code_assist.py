@@ -18,7 +18,7 @@ from dragoman.upstreams.google_tokens import FixedToken, GoogleAccount
 CALL = Call(b'{"model":"gemini-3.8-flash","request":{"contents":[]}}', "gemini-3.8-flash")
 
 
-def asked(base_url: str, project: str, times: int = 1) -> list[Outgoing]:
+def ask(base_url: str, project: str, times: int = 1) -> list[Outgoing]:
     """Address requests of an account, with the set-up that goes before."""
 
     async def steps() -> list[Outgoing]:
@@ -43,7 +43,7 @@ def asked(base_url: str, project: str, times: int = 1) -> list[Outgoing]:
 )
 def test_the_project_of_an_account_is_found_out_once_and_sent_with_every_request(project, verbs):
     with in_thread() as simulator:
-        sent = asked(simulator.base_url, project, times=5)
+        sent = ask(simulator.base_url, project, times=5)
         assert [seen.target.partition(":")[2] for seen in simulator.requests] == verbs
     assert len({json.loads(outgoing.body)["project"] for outgoing in sent}) == 1
     assert json.loads(sent[0].body)["project"]
@@ -53,13 +53,13 @@ def test_the_project_of_an_account_is_found_out_once_and_sent_with_every_request
 def test_a_slow_setup_is_polled(monkeypatch):
     monkeypatch.setattr(code_assist, "_POLL_SECONDS", 0.01)
     with in_thread() as simulator:
-        assert json.loads(asked(simulator.base_url, "new-slow")[0].body)["project"]
+        assert json.loads(ask(simulator.base_url, "new-slow")[0].body)["project"]
         assert simulator.requests[-1].method == "GET"
 
 
 def test_a_rejected_setup_is_a_gateway_error():
     with in_thread(key="another") as simulator, pytest.raises(Problem) as told:
-        asked(simulator.base_url, "mine")
+        ask(simulator.base_url, "mine")
     assert (told.value.status, told.value.code) == (502, "credentials")
 
 

@@ -30,7 +30,7 @@ def granted(tmp_path: Path, token_uri: str, **members: str) -> str:
     return str(file)
 
 
-def asked(tokens: GoogleTokenSource, times: int) -> list[str]:
+def ask(tokens: GoogleTokenSource, times: int) -> list[str]:
     async def steps() -> list[str]:
         return await asyncio.gather(*(tokens.token() for _ in range(times)))
 
@@ -40,7 +40,7 @@ def asked(tokens: GoogleTokenSource, times: int) -> list[str]:
 def test_a_credentials_file_becomes_a_token_which_is_requested_once(tmp_path):
     with in_thread() as simulator:
         file = granted(tmp_path, f"{simulator.base_url}/token")
-        found = asked(GoogleTokenSource(partial(load_credentials_file, file), "vertex"), 10)
+        found = ask(GoogleTokenSource(partial(load_credentials_file, file), "vertex"), 10)
         assert len(set(found)) == 1
         assert found[0]
         assert [seen.target for seen in simulator.requests] == ["/token"]
@@ -50,7 +50,7 @@ def test_a_grant_without_a_client_is_used_with_the_one_that_is_configured(tmp_pa
     with in_thread() as simulator:
         file = tmp_path / "oauth_creds.json"
         file.write_text(json.dumps({"refresh_token": "r", "token_uri": f"{simulator.base_url}/token"}))
-        assert asked(GoogleTokenSource(partial(load_credentials_file, str(file), "mine", "hush"), "assist"), 1)[0]
+        assert ask(GoogleTokenSource(partial(load_credentials_file, str(file), "mine", "hush"), "assist"), 1)[0]
         assert b"client_id=mine" in simulator.requests[0].body
 
 
@@ -67,9 +67,9 @@ def account(tmp_path: Path, token_uri: str) -> str:
 def test_a_service_accounts_key_is_read_from_a_file_or_the_usual_place(tmp_path, monkeypatch):
     with in_thread() as simulator:
         file = account(tmp_path, f"{simulator.base_url}/token")
-        assert asked(GoogleTokenSource(partial(load_credentials_file, file), "vertex"), 1)[0]
+        assert ask(GoogleTokenSource(partial(load_credentials_file, file), "vertex"), 1)[0]
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
-        assert asked(GoogleTokenSource(load_default_credentials, "vertex"), 1)[0]
+        assert ask(GoogleTokenSource(load_default_credentials, "vertex"), 1)[0]
 
 
 @pytest.mark.parametrize("text", ["{}", "no JSON", '{"type":"authorized_user"}'])
@@ -77,7 +77,7 @@ def test_an_invalid_credentials_file_is_a_gateway_error(tmp_path, text):
     file = tmp_path / "credentials.json"
     file.write_text(text)
     with pytest.raises(Problem) as told:
-        asked(GoogleTokenSource(partial(load_credentials_file, str(file)), "vertex"), 1)
+        ask(GoogleTokenSource(partial(load_credentials_file, str(file)), "vertex"), 1)
     assert (told.value.status, told.value.code) == (502, "credentials")
     assert "upstream 'vertex' has no usable Google credentials" in told.value.message
 
@@ -85,7 +85,7 @@ def test_an_invalid_credentials_file_is_a_gateway_error(tmp_path, text):
 def test_an_unreachable_token_server_is_reported(tmp_path):
     file = granted(tmp_path, "http://127.0.0.1:9/token")
     with pytest.raises(Problem, match="no usable Google credentials"):
-        asked(GoogleTokenSource(partial(load_credentials_file, file), "vertex"), 1)
+        ask(GoogleTokenSource(partial(load_credentials_file, file), "vertex"), 1)
 
 
 @pytest.mark.parametrize("load", ["a file", "the usual place", "nothing there"])
@@ -96,7 +96,7 @@ def test_errors_do_not_contain_the_path_of_the_credentials(tmp_path, monkeypatch
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
     given = load_default_credentials if load == "the usual place" else partial(load_credentials_file, str(file))
     with pytest.raises(Problem) as told:
-        asked(GoogleTokenSource(given, "vertex"), 1)
+        ask(GoogleTokenSource(given, "vertex"), 1)
     assert "credentials.json" not in told.value.message
 
 
@@ -121,24 +121,24 @@ class Account:
 def test_a_token_is_used_until_shortly_before_its_end(monkeypatch):
     account = Account(3600)
     tokens = GoogleTokenSource(lambda: account, "vertex")
-    assert asked(tokens, 2) == ["t1", "t1"]
+    assert ask(tokens, 2) == ["t1", "t1"]
     later(monkeypatch, 3000)
-    assert asked(tokens, 1) == ["t1"]
+    assert ask(tokens, 1) == ["t1"]
     later(monkeypatch, 3400)
-    assert asked(tokens, 1) == ["t2"]
+    assert ask(tokens, 1) == ["t2"]
 
 
 def test_a_token_that_is_still_good_is_used_where_no_new_one_comes(monkeypatch):
     account = Account(3600)
     tokens = GoogleTokenSource(lambda: account, "vertex")
-    asked(tokens, 1)
+    ask(tokens, 1)
     account.broken = True
     later(monkeypatch, 3400)
-    assert asked(tokens, 3) == ["t1"] * 3
+    assert ask(tokens, 3) == ["t1"] * 3
     assert account.asked == 2
     later(monkeypatch, 3700)
     with pytest.raises(Problem, match="the network is away"):
-        asked(tokens, 1)
+        ask(tokens, 1)
 
 
 def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:

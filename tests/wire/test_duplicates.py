@@ -58,15 +58,15 @@ def test_a_document_beyond_the_depth_limit_is_reported_as_too_deep():
         decode_and_search(b'{"a":' * 100_000)[1]
 
 
-def written(value: Any, draw: Any) -> str:
+def write(value: Any, draw: Any) -> str:
     """Write JSON in one of the ways there are: blanks, escapes, and the same member twice."""
     match value:
         case dict():
-            members = [(name, written(member, draw)) for name, member in value.items()]
+            members = [(name, write(member, draw)) for name, member in value.items()]
             blank = draw(st.sampled_from(["", " ", "\n"]))
             return "{" + f",{blank}".join(f"{key(name, draw)}{blank}:{text}" for name, text in members) + "}"
         case list():
-            return "[" + ",".join(written(item, draw) for item in value) + "]"
+            return "[" + ",".join(write(item, draw) for item in value) + "]"
         case str():
             return key(value, draw)
         case _:
@@ -88,7 +88,7 @@ VALUES = st.recursive(
 @given(st.data())
 def test_any_document_without_one_passes_and_with_one_does_not(data):
     value = {"x": data.draw(VALUES), "y": data.draw(VALUES)}
-    body = written(value, data.draw)
+    body = write(value, data.draw)
     assert decode_and_search(body.encode())[1] is None
     more = json.dumps({**value, "z": 0}, ensure_ascii=data.draw(st.booleans()))
     twice = data.draw(st.sampled_from(["x", "y", "z"]))

@@ -53,12 +53,12 @@ SNAKE = Shape(Document, snake=True)
 LINE = {"role": "user", "content": [{"type": "text", "text": "hi"}]}
 
 
-def encoded(value) -> bytes:
+def encode(value) -> bytes:
     return json.dumps(value).encode()
 
 
 def test_a_document_of_known_members_has_nothing_unread():
-    document, unread = DOCUMENT.read(encoded({"lines": [LINE], "options": {"topP": 0.5}}))
+    document, unread = DOCUMENT.read(encode({"lines": [LINE], "options": {"topP": 0.5}}))
     assert unread is None
     assert document.lines[0].content == [TextBlock(text="hi")]
     assert document.options == Options(top_p=0.5)
@@ -66,7 +66,7 @@ def test_a_document_of_known_members_has_nothing_unread():
 
 def test_a_document_of_known_members_is_decoded_once(monkeypatch):
     monkeypatch.setattr(levels, "_decode", None)
-    DOCUMENT.read(encoded({"lines": [LINE]}))
+    DOCUMENT.read(encode({"lines": [LINE]}))
 
 
 DEEP = {
@@ -97,7 +97,7 @@ DEEP_UNREAD = {
 
 
 def test_unknown_members_are_found_at_every_depth():
-    document, unread = DOCUMENT.read(encoded(DEEP))
+    document, unread = DOCUMENT.read(encode(DEEP))
     assert {where: json.loads(raw) for where, raw in unread.rest().items()} == DEEP_UNREAD
     assert document.lines[1].content[1].name == "f"
     assert json.loads(bytes(document.lines[1].content[1].input)) == {"free": {"form": 1}}
@@ -105,7 +105,7 @@ def test_unknown_members_are_found_at_every_depth():
 
 
 def test_what_is_read_and_what_is_unread_make_the_document_again():
-    body = encoded(DEEP)
+    body = encode(DEEP)
     document, unread = DOCUMENT.read(body)
     again = graft(levels.json.encode(document), unread.rest())
     assert json.loads(again) == DEEP
@@ -118,7 +118,7 @@ def test_the_bytes_of_an_unread_member_are_kept():
 
 def test_a_block_with_an_unknown_tag_is_kept_whole_next_to_known_ones():
     novel = {"type": "hologram", "depth": [1, 2]}
-    document, unread = DOCUMENT.read(encoded({"lines": [{"role": "user", "content": [novel, LINE["content"][0]]}]}))
+    document, unread = DOCUMENT.read(encode({"lines": [{"role": "user", "content": [novel, LINE["content"][0]]}]}))
     unknown, known = document.lines[0].content
     assert json.loads(bytes(unknown.raw)) == novel
     assert known == TextBlock(text="hi")
@@ -127,25 +127,25 @@ def test_a_block_with_an_unknown_tag_is_kept_whole_next_to_known_ones():
 
 @pytest.mark.parametrize("block", [{"text": "no tag"}, {"type": None, "text": "x"}])
 def test_a_block_without_a_tag_is_unknown(block):
-    document, _ = DOCUMENT.read(encoded({"lines": [{"role": "user", "content": [block]}]}))
+    document, _ = DOCUMENT.read(encode({"lines": [{"role": "user", "content": [block]}]}))
     assert json.loads(bytes(document.lines[0].content[0].raw)) == block
 
 
 @pytest.mark.parametrize("tag", [7, [5], {"type": [5]}, True])
 def test_a_tag_that_is_no_string_is_an_error_at_its_pointer(tag):
     with pytest.raises(Malformed, match="type must be a string") as caught:
-        DOCUMENT.read(encoded({"lines": [{"role": "user", "content": [{"type": tag}]}]}))
+        DOCUMENT.read(encode({"lines": [{"role": "user", "content": [{"type": tag}]}]}))
     assert caught.value.where == "/lines/0/content/0/type"
 
 
 def test_snake_case_is_accepted_for_camel_case_where_the_shape_allows_it():
-    document, unread = SNAKE.read(encoded({"lines": [], "max_tokens": 5, "options": {"top_p": 1, "stop_words": ["x"]}}))
+    document, unread = SNAKE.read(encode({"lines": [], "max_tokens": 5, "options": {"top_p": 1, "stop_words": ["x"]}}))
     assert document == Document(lines=[], max_tokens=5, options=Options(top_p=1, stop_words=["x"]))
     assert unread is None
 
 
 def test_snake_case_is_unread_where_the_shape_does_not_allow_it():
-    document, unread = DOCUMENT.read(encoded({"lines": [], "max_tokens": 5}))
+    document, unread = DOCUMENT.read(encode({"lines": [], "max_tokens": 5}))
     assert document.max_tokens is None
     assert unread.rest() == {"/max_tokens": b"5"}
 
@@ -154,7 +154,7 @@ def test_snake_case_is_unread_where_the_shape_does_not_allow_it():
     "body", [{"lines": [], "max_tokens": 5, "maxTokens": 6}, {"lines": [], "maxTokens": 6, "max_tokens": 5}]
 )
 def test_a_name_given_in_both_spellings_loses_neither(body):
-    document, unread = SNAKE.read(encoded(body))
+    document, unread = SNAKE.read(encode(body))
     assert document.max_tokens == 6
     assert unread.rest() == {"/max_tokens": b"5"}
 
@@ -206,7 +206,7 @@ def test_an_unknown_tag_is_malformed_where_unknown_tags_are_not_allowed():
 )
 def test_a_wrong_type_is_malformed_at_its_pointer(body, where):
     with pytest.raises(Malformed) as caught:
-        DOCUMENT.read(encoded(body))
+        DOCUMENT.read(encode(body))
     assert caught.value.where == where
 
 
@@ -240,12 +240,12 @@ def test_decoding_level_by_level_takes_linear_work(monkeypatch, size):
 
     monkeypatch.setattr(levels, "_decode", counted)
     lines = [{"role": "user", "content": [{"type": "text", "text": "a", "novel": 1}], "novel": 2}] * size
-    Shape(Document).read(encoded({"lines": lines}))
+    Shape(Document).read(encode({"lines": lines}))
     assert visits <= 2 + size * 6
 
 
 def test_owners_take_what_lies_below_them_and_the_rest_is_the_documents():
-    _, unread = DOCUMENT.read(encoded(DEEP))
+    _, unread = DOCUMENT.read(encode(DEEP))
     assert unread.take("/lines/1/content/0") == {"/deep": b'{"n": [1]}'}
     assert unread.take("/lines/1/content/1") == {"/a~1b": b"2"}
     assert unread.take("/lines/1") is None

@@ -39,13 +39,13 @@ def test_every_recorded_stream_matches_the_official_sdk(streams: list[Any], ask:
     for name, stream in streams:
         if name not in FAILS:
             response = collect(decode(stream))
-            text, named, counts, word = yielded(ask(stream, stream=True))
+            text, named, counts, word = yield_from(ask(stream, stream=True))
             assert text_and_calls(response) == (text, named), name
             assert response.finish.raw == word, name
-            assert counts == counted(response.usage), name
+            assert counts == count(response.usage), name
 
 
-def counted(usage: Usage | None) -> Any:
+def count(usage: Usage | None) -> Any:
     """What the vendor counted; xAI's completion leaves reasoning out, ours never does."""
     if usage is None:
         return None
@@ -53,7 +53,7 @@ def counted(usage: Usage | None) -> Any:
     return (usage.input, json.loads(fields.get("/completion_tokens", json.dumps(usage.output))))
 
 
-def yielded(pieces: Any) -> Any:
+def yield_from(pieces: Any) -> Any:
     """Join what the official client yields for the first answer; calls by index, or by id where a server gives none."""
     text, word, counts = "", "", None
     named: dict[Any, list[str]] = {}

@@ -54,7 +54,7 @@ def encode_reply(*parts: Any, finish: str = "stop", **fields: Any) -> bytes:
     return encode(replay(response))
 
 
-def meaning(response: Response) -> Any:
+def get_meaning(response: Response) -> Any:
     usage = response.usage
     counts = usage and (usage.input, usage.output, usage.cached, usage.reasoning, members(usage.extras))
     return (
@@ -76,7 +76,7 @@ def members(extras: Any) -> Any:
 def test_every_recorded_reply_survives_being_streamed(replies: list[Any]):
     for name, body in replies:
         response = DIALECT.parse_response(body)
-        assert meaning(decode(encode(replay(response)))) == meaning(response), name
+        assert get_meaning(decode(encode(replay(response)))) == get_meaning(response), name
 
 
 @needs_shelf
@@ -86,7 +86,7 @@ def test_every_recorded_stream_survives_a_round_trip(streams: list[Any]):
         events = [*decoder.feed(stream), *decoder.close()]
         if isinstance(events[-1], Failed):
             continue
-        assert meaning(decode(encode(events))) == meaning(collect(events)), name
+        assert get_meaning(decode(encode(events))) == get_meaning(collect(events)), name
 
 
 @needs_shelf

@@ -102,7 +102,7 @@ KEPT = {
 }
 
 
-def parsed(status: int, error: Any, headers: dict[str, str] | None = None) -> Problem:
+def parse(status: int, error: Any, headers: dict[str, str] | None = None) -> Problem:
     return DIALECT.parse_error(status, headers or {}, json.dumps({"error": error}).encode())
 
 
@@ -112,20 +112,20 @@ def read(error: Any) -> Problem:
 
 @pytest.mark.parametrize(("code", "kind"), CODES.items())
 def test_a_code_decides_against_type_and_status(code: str, kind: str):
-    assert parsed(409, {"message": "m", "type": "timeout_error", "code": code}).kind == kind
+    assert parse(409, {"message": "m", "type": "timeout_error", "code": code}).kind == kind
     problem = read({"message": "m", "type": "timeout_error", "code": code})
     assert (problem.kind, problem.code) == (kind, code)
 
 
 @pytest.mark.parametrize(("word", "kind"), TYPES.items())
 def test_a_type_decides_against_the_status(word: str, kind: str):
-    assert parsed(409, {"message": "m", "type": word, "code": "other"}).kind == kind
+    assert parse(409, {"message": "m", "type": word, "code": "other"}).kind == kind
     assert read({"message": "m", "type": word}).kind == kind
 
 
 @pytest.mark.parametrize(("status", "kind"), STATUSES.items())
 def test_the_status_decides_the_kind_if_no_code_does(status: int, kind: str):
-    problem = parsed(status, {"message": "m", "type": "api_error", "code": 7})
+    problem = parse(status, {"message": "m", "type": "api_error", "code": 7})
     assert (problem.kind, problem.status, problem.code) == (kind, status, None)
     for word in ("status_code", "code", "status"):
         told = read({"message": "m", word: str(status)})
@@ -138,7 +138,7 @@ def test_a_weak_type_decides_only_where_there_is_no_status(word: str, kind: str)
     for number in (399, 600, 200):
         problem = read({"message": "m", "type": word, "code": number})
         assert (problem.kind, problem.where) == (kind, "")
-    assert parsed(409, {"message": "m", "type": word}).kind == "conflict"
+    assert parse(409, {"message": "m", "type": word}).kind == "conflict"
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_weak_type_decides_only_where_there_is_no_status(word: str, kind: str)
     ],
 )
 def test_a_message_about_length_decides_the_kind_where_the_status_allows_it(message: str):
-    assert {status: parsed(status, {"message": message}).kind for status in (400, 413, 422, 404, 500)} == {
+    assert {status: parse(status, {"message": message}).kind for status in (400, 413, 422, 404, 500)} == {
         400: "context_length",
         413: "context_length",
         422: "context_length",
@@ -211,12 +211,12 @@ def test_every_kind_is_written_by_its_row(kind: Any):
     ],
 )
 def test_a_wait_is_read_from_its_first_source(headers: dict[str, str], error: Any, seconds: float | None):
-    assert parsed(429, error, headers).retry_after == seconds
+    assert parse(429, error, headers).retry_after == seconds
 
 
 def test_a_date_to_wait_for_is_a_wait_from_now():
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
-    wait = parsed(429, {}, {"retry-after": date}).retry_after
+    wait = parse(429, {}, {"retry-after": date}).retry_after
     assert wait is not None
     assert 90 < wait <= 100
 
@@ -243,7 +243,7 @@ def test_the_vendors_own_members_survive_and_nulls_give_way():
 
 @pytest.mark.parametrize("word", ["message", "detail", "error_description"])
 def test_a_message_is_found_under_any_of_its_field_names(word: str):
-    assert parsed(500, {word: "m"}).message == "m"
+    assert parse(500, {word: "m"}).message == "m"
     assert DIALECT.parse_error(500, {}, json.dumps({word: {"a": 1}}).encode()).message == '{"a":1}'
     outer = json.dumps({"error": {"code": 1}, word: "outer"}).encode()
     assert DIALECT.parse_error(500, {}, outer).message == "outer"

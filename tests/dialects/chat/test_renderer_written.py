@@ -37,7 +37,7 @@ def render(*messages: Message, traits: dict[str, Any] | None = None, **fields: A
     return json.loads(render_request(request, Traits(dialect="chat", **(traits or {}))).body)
 
 
-def written(role: Any, *parts: AnyPart, **fields: Any) -> Any:
+def write(role: Any, *parts: AnyPart, **fields: Any) -> Any:
     return render(Message(role=role, parts=parts, **fields))["messages"]
 
 
@@ -114,17 +114,17 @@ def written(role: Any, *parts: AnyPart, **fields: Any) -> Any:
 def test_a_part_of_content_is_written_whole(part: AnyPart, value: Any):
     # A foreign spelling says nothing here, also where it has a word of ours.
     for spelling in ("", "messages list bare file", "list"):
-        [message] = written("user", part, HI, spelling=spelling)
+        [message] = write("user", part, HI, spelling=spelling)
         assert message == {"role": "user", "content": [value, {"type": "text", "text": "hi"}]}
 
 
 def test_what_has_no_place_in_content_is_left_out():
     foreign = Opaque(dialect="messages", raw=b"{}")
     call = ToolCall(id="a", name="f", arguments="{}")
-    assert written("user", foreign, call, HI, HI)[0]["content"] == [{"type": "text", "text": "hi"}] * 2
+    assert write("user", foreign, call, HI, HI)[0]["content"] == [{"type": "text", "text": "hi"}] * 2
     own = Opaque(dialect="chat", raw=b'{"a":1}')
-    assert written("user", own) == [{"role": "user", "content": [{"a": 1}]}]
-    assert written("assistant", own) == [{"role": "assistant", "content": [{"a": 1}]}]
+    assert write("user", own) == [{"role": "user", "content": [{"a": 1}]}]
+    assert write("assistant", own) == [{"role": "assistant", "content": [{"a": 1}]}]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_what_has_no_place_in_content_is_left_out():
     ],
 )
 def test_a_message_is_written_whole(role: Any, parts: Any, fields: Any, message: Any):
-    assert written(role, *parts, **fields) == [message]
+    assert write(role, *parts, **fields) == [message]
 
 
 def test_results_come_before_user_text_about_them():
@@ -193,7 +193,7 @@ def test_results_come_before_user_text_about_them():
     ]
     texts = [{"type": "text", "text": "hi"}, {"type": "text", "text": "1"}]
     marked = [{"type": "text", "text": "x", "prompt_cache_breakpoint": {"mode": "explicit"}}]
-    assert written("user", HI, *results, name="ann") == [
+    assert write("user", HI, *results, name="ann") == [
         {"role": "tool", "tool_call_id": "a", "content": "hi"},
         {"role": "tool", "tool_call_id": "b", "content": texts, "a": 1},
         {"role": "tool", "tool_call_id": "c", "content": ""},
@@ -201,7 +201,7 @@ def test_results_come_before_user_text_about_them():
         {"role": "tool", "tool_call_id": "e", "content": "hi"},
         {"role": "user", "content": "hi", "name": "ann"},
     ]
-    assert written("user", results[0]) == [{"role": "tool", "tool_call_id": "a", "content": "hi"}]
+    assert write("user", results[0]) == [{"role": "tool", "tool_call_id": "a", "content": "hi"}]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dialects.outline import marked, outline
+from dialects.outline import mark, outline
 from dragoman.core.request import Request
 from dragoman.core.traits import Traits
 from dragoman.dialects.chat import DIALECT
@@ -63,7 +63,7 @@ def test_every_form_of_a_choice_is_read_whole_and_written_again(given: Any, read
         request = parse(body)
         assert outline(request.tool_choice) == f"{read}\n"
         assert render(request) == body
-        assert render(parse(marked(body))) == marked(body)
+        assert render(parse(mark(body))) == mark(body)
     parallel = parse({**document, "parallel_tool_calls": True}).tool_choice
     assert outline(parallel).rstrip() == ("ToolChoice parallel=True" if read == "None" else f"{read} parallel=True")
 
@@ -81,4 +81,4 @@ def test_the_legacy_choice_is_read_whole_and_written_again(given: Any, read: str
     document = {"model": "m", "messages": [], "function_call": given}
     assert outline(parse(document).tool_choice) == f"{read}\n"
     assert render(parse(document)) == document
-    assert render(parse(marked(document))) == marked(document)
+    assert render(parse(mark(document))) == mark(document)

@@ -33,7 +33,7 @@ def function(name: str, arguments: str, call_id: str = "a") -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def meaning(response: Response) -> Any:
+def get_meaning(response: Response) -> Any:
     """What a round trip keeps: raw JSON compares as JSON, and the vendor's finish word gives way to the right one."""
     usage = response.usage
     counts = usage and (
@@ -65,7 +65,7 @@ def test_every_recorded_reply_survives_the_round_trip(replies: list[Any]):
     for name, body in replies:
         response = parse_response(body)
         again = parse_response(build_response(response, None))
-        assert meaning(again) == meaning(response), name
+        assert get_meaning(again) == get_meaning(response), name
 
 
 @needs_shelf

@@ -124,7 +124,7 @@ Response extras=chat{'/error': '{"code": 1}', '/choices/0': '{"index": 3}', '/ch
     )
 
 
-def built(response: Response) -> Any:
+def build(response: Response) -> Any:
     return json.loads(DIALECT.build_response(response, None))
 
 
@@ -134,13 +134,13 @@ def test_every_form_of_a_reply_is_written_again():
     del calls[0]["index"], full["choices"][0]["extra"], full["service_tier"]
     calls[1]["function"]["arguments"] = "{}"
     calls[2]["function"]["arguments"] = '{"a":1}'
-    assert built(parse(FULL)) == full
+    assert build(parse(FULL)) == full
     parts = json.loads(json.dumps(PARTS))
     del parts["choices"][0]["message"]["content"][1]
     parts["choices"][0]["message"]["function_call"]["arguments"] = "{}"
     parts["choices"][0]["message"]["refusal"] = None
     parts["choices"][0]["logprobs"] = None
-    assert built(parse(PARTS)) == parts
+    assert build(parse(PARTS)) == parts
 
 
 def test_a_foreign_reply_is_written_whole():
@@ -164,7 +164,7 @@ def test_a_foreign_reply_is_written_whole():
         finish=Finish("tool_calls"),
         usage=Usage(input=5, output=4, cached=0, cache_written=1, reasoning=2),
     )
-    assert built(response) == {
+    assert build(response) == {
         "id": "r",
         "object": "chat.completion",
         "created": 0,
@@ -203,8 +203,8 @@ def test_a_foreign_reply_is_written_whole():
         },
     }
     empty = Response(id="", model="", parts=(), finish=Finish("stop"))
-    assert built(empty)["choices"][0]["message"] == {"role": "assistant", "content": None, "refusal": None}
-    assert "usage" not in built(empty)
+    assert build(empty)["choices"][0]["message"] == {"role": "assistant", "content": None, "refusal": None}
+    assert "usage" not in build(empty)
 
 
 WORDS = {

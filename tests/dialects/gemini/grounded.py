@@ -16,7 +16,7 @@ def support(start, end, text, *chunks, **segment):
     return {"segment": segment, "groundingChunkIndices": list(chunks)}
 
 
-def grounded(*supports, chunks=WEB, **members):
+def ground(*supports, chunks=WEB, **members):
     return {"groundingMetadata": {"groundingChunks": chunks, "groundingSupports": list(supports), **members}}
 
 
@@ -39,7 +39,7 @@ def decode(stream, size=1 << 20):
     return [*check_events([*events, *decoder.close()])]
 
 
-def cited(response):
+def cite(response):
     """Return (words, url) of every citation with a span, the span alone of one without words."""
     found = []
     for part in response.parts:

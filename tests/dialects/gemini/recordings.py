@@ -30,7 +30,7 @@ def exchanges():
     return tuple(rows)
 
 
-def _generated():
+def _generate():
     for row in exchanges():
         if row["op"] == "generate" and row["status"] == 200:
             yield row
@@ -50,7 +50,7 @@ def requests():
 
 def replies():
     """Iterate (name, bytes) of every whole reply that went well."""
-    for row in _generated():
+    for row in _generate():
         if isinstance(row.get("response"), dict) and row["id"] not in MISFILED:
             yield row["id"], json.dumps(row["response"]).encode()
     for path in (*shelf.samples("gemini", ".response.json"), *shelf.samples("code_assist", "generate.response.json")):
@@ -60,7 +60,7 @@ def replies():
 
 def streams():
     """Iterate (name, bytes) of every streamed reply that went well."""
-    for row in _generated():
+    for row in _generate():
         if row["id"] in UNFINISHED or row["id"] in FAILING:
             continue
         if "sse" in row:

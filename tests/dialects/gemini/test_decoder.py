@@ -45,7 +45,7 @@ def encode(*events, request=None):
     return b"".join(encoder.feed(event) for event in events)
 
 
-def sent(stream):
+def send(stream):
     """Split a strictly written stream into its documents."""
     frames = stream.decode().split("\r\n\r\n")
     assert frames.pop() == ""
@@ -226,7 +226,7 @@ def test_the_encoder_repeats_model_and_id_on_every_chunk():
     stream = encode(
         Started("r", "m"), PartStarted(0, Text(text="")), PartDelta(0, "a\nb"), PartEnded(0), Finished(Finish("stop"))
     )
-    assert sent(stream) == [
+    assert send(stream) == [
         {
             "candidates": [{"content": {"parts": [{"text": "a\nb"}], "role": "model"}, "index": 0}],
             "modelVersion": "m",
@@ -246,7 +246,7 @@ def test_the_encoder_writes_a_call_when_it_is_whole_with_its_signature():
     encoder.feed(Started("", ""))
     assert encoder.feed(started) == encoder.feed(PartDelta(0, '{"a":\n')) == encoder.feed(PartDelta(0, "1.0}")) == b""
     assert encoder.feed(PartSigned(0, Signature("google", "s"))) == b""
-    (chunk,) = sent(encoder.feed(PartEnded(0)))
+    (chunk,) = send(encoder.feed(PartEnded(0)))
     assert chunk["candidates"][0]["content"]["parts"] == [
         {"functionCall": {"id": "i", "name": "f", "args": {"a": 1.0}}, "thoughtSignature": "s"}
     ]
@@ -257,12 +257,12 @@ def test_the_encoder_leaves_out_a_call_that_was_cut():
     stream = encode(
         Started("", ""), started, PartDelta(0, '{"a":'), PartEnded(0, complete=False), Finished(Finish("length"))
     )
-    assert sent(stream) == [{"candidates": [{"finishReason": "MAX_TOKENS", "index": 0}]}]
+    assert send(stream) == [{"candidates": [{"finishReason": "MAX_TOKENS", "index": 0}]}]
 
 
 def test_the_encoder_keeps_separate_summaries_apart():
     stream = encode(PartStarted(0, Reasoning()), PartDelta(0, "a", 0), PartDelta(0, "b", 1), PartDelta(0, "c", 1))
-    texts = [chunk["candidates"][0]["content"]["parts"][0] for chunk in sent(stream)]
+    texts = [chunk["candidates"][0]["content"]["parts"][0] for chunk in send(stream)]
     assert texts == [{"text": text, "thought": True} for text in ("a", "\n\nb", "c")]
 
 
@@ -270,6 +270,6 @@ def test_the_encoder_wraps_for_code_assist_but_not_its_errors():
     stream = encode(
         PartStarted(0, Text(text="")), PartDelta(0, "a"), PartEnded(0), Finished(Finish("stop")), request=ENVELOPED
     )
-    assert all(list(chunk) == ["response"] for chunk in sent(stream))
-    (error,) = sent(encode(Failed(Problem("internal", "x")), request=ENVELOPED))
+    assert all(list(chunk) == ["response"] for chunk in send(stream))
+    (error,) = send(encode(Failed(Problem("internal", "x")), request=ENVELOPED))
     assert error == {"error": {"code": 500, "message": "x", "status": "INTERNAL"}}

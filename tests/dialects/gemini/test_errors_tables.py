@@ -74,19 +74,19 @@ WRITTEN = {
 }
 
 
-def parsed(status: int, headers: dict[str, str] | None = None, /, **error: Any) -> Problem:
+def parse(status: int, headers: dict[str, str] | None = None, /, **error: Any) -> Problem:
     return DIALECT.parse_error(status, headers or {}, json.dumps({"error": error}).encode())
 
 
 @pytest.mark.parametrize(("word", "kind"), WORDS.items())
 def test_the_status_name_has_precedence_over_the_status(word: str, kind: str):
-    problem = parsed(503 if kind != "overloaded" else 500, status=word, message="m")
+    problem = parse(503 if kind != "overloaded" else 500, status=word, message="m")
     assert (problem.kind, problem.code) == (kind, word)
 
 
 @pytest.mark.parametrize(("status", "kind"), STATUSES.items())
 def test_the_status_decides_the_kind_if_no_status_name_does(status: int, kind: str):
-    assert (parsed(status).kind, parsed(status).message) == (
+    assert (parse(status).kind, parse(status).message) == (
         kind,
         f"the upstream returned HTTP status {status} without an error message",
     )
@@ -118,7 +118,7 @@ def test_a_frame_without_a_status_is_an_internal_error():
     ],
 )
 def test_details_and_message_decide_the_kind_first(status: int, error: Any, kind: str):
-    assert parsed(status, **error).kind == kind
+    assert parse(status, **error).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_body_of_any_shape_is_read_whole(body: bytes, message: str, code: str 
     ],
 )
 def test_a_wait_is_read_from_its_first_source(header: str, details: Any, seconds: float | None):
-    assert parsed(429, {"retry-after": header}, details=details).retry_after == seconds
+    assert parse(429, {"retry-after": header}, details=details).retry_after == seconds
 
 
 @pytest.mark.parametrize("kind", KINDS)

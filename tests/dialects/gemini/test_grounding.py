@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dialects.gemini.grounded import GROUNDING, cited, decode, grounded, reply, spans, sse, support
+from dialects.gemini.grounded import GROUNDING, cite, decode, ground, reply, spans, sse, support
 from dragoman.core.parts import Citation, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.response import Finish, Response
 from dragoman.core.stream import collect, replay
@@ -145,8 +145,8 @@ def test_own_citations_are_not_written_and_own_metadata_wins():
 def test_what_was_written_reads_back():
     response = foreign(PLAIN, A, CALLED, B)
     again = DIALECT.parse_response(DIALECT.build_response(response, None))
-    assert cited(again) == [("é one. ", "https://a.org"), ("wo", "https://b.org")]
-    assert cited(collect(decode(encode(foreign(PLAIN, A, B))))) == [
+    assert cite(again) == [("é one. ", "https://a.org"), ("wo", "https://b.org")]
+    assert cite(collect(decode(encode(foreign(PLAIN, A, B))))) == [
         ("é one. ", "https://a.org"),
         ("wo", "https://b.org"),
     ]
@@ -154,7 +154,7 @@ def test_what_was_written_reads_back():
 
 FULL = reply(
     "x y",
-    **grounded(
+    **ground(
         {**support(0, 1, "x", 0, 2), "confidenceScores": [0.5]},
         chunks=[
             {"web": {"uri": "https://a.org", "title": "A", "domain": "a.org"}},
@@ -189,7 +189,7 @@ def test_grounding_in_citations_is_no_loss_and_the_rest_is(client):
 
 
 def test_metadata_that_citations_cover_completely_is_no_loss():
-    body = json.dumps(reply("x", **grounded(support(0, 1, "x", 0, 1)))).encode()
+    body = json.dumps(reply("x", **ground(support(0, 1, "x", 0, 1)))).encode()
     assert translate_response(body, "gemini", "responses").losses == ()
 
 

@@ -9,9 +9,9 @@ from dialects.gemini.grounded import (
     CALL,
     GROUNDING,
     WEB,
-    cited,
+    cite,
     decode,
-    grounded,
+    ground,
     parse,
     reply,
     spans,
@@ -30,7 +30,7 @@ from dragoman.interpreter.stream import StreamTranslator
 
 
 def test_supports_are_citations_on_the_text_they_are_about():
-    response = parse("Blue sky. Wet sea.", **grounded(support(0, 9, "Blue sky.", 0, 1), support(10, 18, "Wet sea.", 1)))
+    response = parse("Blue sky. Wet sea.", **ground(support(0, 9, "Blue sky.", 0, 1), support(10, 18, "Wet sea.", 1)))
     (text,) = response.parts
     where = f"{GROUNDING}/groundingSupports/1"
     assert [(item.url, item.title, item.quote, item.start, item.end) for item in text.citations] == [
@@ -52,7 +52,7 @@ def test_byte_offsets_become_character_offsets(text):
     for start in range(len(text)):
         for end in range(start + 1, len(text) + 1):
             first, last = len(text[:start].encode()), len(text[:end].encode())
-            response = parse(text, **grounded(support(first, last, text[start:end], 0)))
+            response = parse(text, **ground(support(first, last, text[start:end], 0)))
             assert spans(response) == [(start, end)]
             bare = {"citationSources": [{"uri": "https://c.org", "startIndex": first, "endIndex": last}]}
             response = parse(text, citationMetadata=bare)
@@ -75,14 +75,14 @@ def test_byte_offsets_become_character_offsets(text):
 )
 def test_spans_that_cannot_be_are_clamped(start, end, told):
     segment = {"startIndex": start, "endIndex": end}
-    response = parse("€uro"[:3], **grounded({"segment": segment, "groundingChunkIndices": [0]}))
+    response = parse("€uro"[:3], **ground({"segment": segment, "groundingChunkIndices": [0]}))
     assert spans(response) == told
 
 
 def test_the_cited_text_has_precedence_over_offsets():
     text = "one two one two one"
     one_off = [support(9, 12, "one", 0), support(5, 8, "two", 0), support(3, 6, "one", 1), support(1, 4, "no such", 1)]
-    assert spans(parse(text, **grounded(*one_off))) == [(8, 11), (4, 7), (0, 3), (1, 4)]
+    assert spans(parse(text, **ground(*one_off))) == [(8, 11), (4, 7), (0, 3), (1, 4)]
 
 
 def test_a_part_is_named_by_its_number_among_those_that_were_sent():
@@ -93,7 +93,7 @@ def test_a_part_is_named_by_its_number_among_those_that_were_sent():
         support(0, 5, "three", 1, partIndex=4),
         support(2, 6, "hree", 1, partIndex=9),
     ]
-    first, call, second = parse(*parts, **grounded(*supports)).parts[1:]
+    first, call, second = parse(*parts, **ground(*supports)).parts[1:]
     assert isinstance(call, ToolCall)
     assert [(first.text[item.start : item.end], item.url) for item in first.citations] == [
         ("é one.", "https://a.org"),
@@ -106,7 +106,7 @@ def test_without_a_part_index_offsets_count_the_whole_text():
     parts = [{"toolCall": {"id": "x"}}, {"text": "Hm.", "thought": True}, "é one. ", CALL, "two"]
     first, second = (
         part
-        for part in parse(*parts, **grounded(support(0, 7, "é one.", 0), support(8, 11, "two", 1))).parts
+        for part in parse(*parts, **ground(support(0, 7, "é one.", 0), support(8, 11, "two", 1))).parts
         if isinstance(part, Text)
     )
     assert [(item.start, item.end, item.url) for item in first.citations] == [(0, 6, "https://a.org")]
@@ -116,8 +116,8 @@ def test_without_a_part_index_offsets_count_the_whole_text():
 @pytest.mark.parametrize("word", ["web", "retrievedContext", "maps"])
 def test_what_has_an_address_is_a_source(word):
     chunks = [{word: {"uri": "https://a.org", "title": "A", "more": 1}}]
-    response = parse("x", **grounded(support(0, 1, "x", 0), chunks=chunks))
-    assert cited(response) == [("x", "https://a.org")]
+    response = parse("x", **ground(support(0, 1, "x", 0), chunks=chunks))
+    assert cite(response) == [("x", "https://a.org")]
 
 
 def test_sources_without_a_url_are_sent_only_in_the_same_dialect():
@@ -127,7 +127,7 @@ def test_sources_without_a_url_are_sent_only_in_the_same_dialect():
         {},
         {"image": {"sourceUri": "u"}},
     ]
-    body = reply("x", **grounded(support(0, 1, "x", 0, 1, 2, 3, 4, -1), chunks=chunks))
+    body = reply("x", **ground(support(0, 1, "x", 0, 1, 2, 3, 4, -1), chunks=chunks))
     response = DIALECT.parse_response(json.dumps(body).encode())
     assert response.parts == (Text(text="x"),)
     assert json.loads(DIALECT.build_response(response, None)) == body
@@ -189,13 +189,13 @@ def test_snake_case_is_read_and_only_what_no_citation_has_is_a_loss():
         "grounding_supports": [{"segment": segment, "grounding_chunk_indices": [0]}],
     }
     body = json.dumps(reply("x", grounding_metadata=metadata)).encode()
-    assert cited(DIALECT.parse_response(body)) == [("x", "https://a.org")]
+    assert cite(DIALECT.parse_response(body)) == [("x", "https://a.org")]
     losses = [loss.where for loss in translate_response(body, "gemini", "chat").losses]
     assert losses == ["/candidates/0/grounding_metadata/grounding_chunks/1/web/uri"]
 
 
 def test_metadata_is_rendered_back_once_and_unchanged():
-    body = reply("x y", **grounded(support(0, 1, "x", 0), webSearchQueries=["q"]), citationMetadata={"citations": []})
+    body = reply("x y", **ground(support(0, 1, "x", 0), webSearchQueries=["q"]), citationMetadata={"citations": []})
     response = DIALECT.parse_response(json.dumps(body).encode())
     written = DIALECT.build_response(response, None)
     assert json.loads(written) == body
@@ -212,19 +212,19 @@ def test_a_streamed_text_names_its_sources_before_it_ends():
             reply("Bl", finishReason=None),
             reply("ü", finishReason=None),
             reply("e sky", finishReason=None),
-            reply("", **grounded(support(5, 9, " sky", 1))),
+            reply("", **ground(support(5, 9, " sky", 1))),
         )
     )
     kinds = [type(event) for event in told if isinstance(event, PartStarted | PartCited | PartEnded | Native)]
     assert kinds == [PartStarted, PartCited, PartEnded, Native]
-    assert cited(collect(told)) == [(" sky", "https://b.org")]
+    assert cite(collect(told)) == [(" sky", "https://b.org")]
 
 
 def test_a_text_that_is_over_cites_nothing_more():
-    late = grounded(support(0, 3, "one", 0), support(3, 6, "two", 1))
+    late = ground(support(0, 3, "one", 0), support(3, 6, "two", 1))
     stream = sse(reply("one", finishReason=None), reply(CALL, finishReason=None), reply("two", **late))
     response = collect(decode(stream))
-    assert cited(response) == [("two", "https://b.org")]
+    assert cite(response) == [("two", "https://b.org")]
     translator = StreamTranslator("gemini", "chat")
     translator.feed(stream)
     translator.close()
@@ -237,12 +237,12 @@ def test_a_text_that_is_over_cites_nothing_more():
         "/groundingSupports/0/segment/startIndex",
         "/groundingSupports/0/segment/text",
     }
-    assert cited(parse("one", CALL, "two", **late)) == [("one", "https://a.org"), ("two", "https://b.org")]
+    assert cite(parse("one", CALL, "two", **late)) == [("one", "https://a.org"), ("two", "https://b.org")]
 
 
 def test_parts_of_a_stream_are_counted_as_they_are_put_together():
     thought = {"text": "Hm.", "thought": True}
-    last = grounded(support(0, 3, "a b", 0, partIndex=1), support(4, 5, "b", 1, partIndex=7))
+    last = ground(support(0, 3, "a b", 0, partIndex=1), support(4, 5, "b", 1, partIndex=7))
     stream = sse(
         reply(thought, finishReason=None), reply(thought, finishReason=None), reply("a"), reply(" b b", **last)
     )
@@ -255,14 +255,14 @@ def test_metadata_of_several_chunks_is_put_together():
     searched = {"groundingMetadata": {"webSearchQueries": ["q"]}}
     stream = sse(
         reply("a", citationMetadata=first, **searched),
-        reply("b", citationMetadata=second, **grounded(support(0, 2, "ab", 0))),
+        reply("b", citationMetadata=second, **ground(support(0, 2, "ab", 0))),
         reply("", citationMetadata={"citations": first["citations"] + second["citations"]}),
     )
     response = collect(decode(stream))
-    assert cited(response) == [("ab", "https://a.org"), ("a", "https://c.org"), ("b", "https://d.org")]
+    assert cite(response) == [("ab", "https://a.org"), ("a", "https://c.org"), ("b", "https://d.org")]
     kept = {name: json.loads(raw) for name, raw in response.extras.fields.items()}
     assert kept["/candidates/0/citationMetadata"]["citations"] == first["citations"] + second["citations"]
-    assert kept[GROUNDING] == {**searched["groundingMetadata"], **grounded(support(0, 2, "ab", 0))["groundingMetadata"]}
+    assert kept[GROUNDING] == {**searched["groundingMetadata"], **ground(support(0, 2, "ab", 0))["groundingMetadata"]}
 
 
 @shelf.needs_shelf

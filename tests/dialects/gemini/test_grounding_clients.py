@@ -18,7 +18,7 @@ def sources_of(response):
     return [item for part in response.parts for item in getattr(part, "citations", ())]
 
 
-def translated(stream, source, target):
+def translate(stream, source, target):
     translator = StreamTranslator(source, target)
     return translator.feed(stream) + translator.close()
 
@@ -99,7 +99,7 @@ def responses_stream(stream):
 def messages_stream(stream):
     assert not anthropic.stream_faults(stream)
     anthropic.accepts_order(stream)
-    blocks = anthropic.accumulated(stream).content
+    blocks = anthropic.accumulate(stream).content
     return [(item.url, item.cited_text) for block in blocks for item in getattr(block, "citations", None) or ()]
 
 
@@ -112,7 +112,7 @@ def test_recorded_grounding_of_streams_reaches_official_clients(client):
     count = 0
     for name, stream in streams_with_sources():
         expected = [(item.url, item.quote) for item in sources_of(collect(decode(stream)))]
-        assert STREAM_READERS[client](translated(stream, "gemini", client)) == expected, name
+        assert STREAM_READERS[client](translate(stream, "gemini", client)) == expected, name
         count += len(expected)
     assert count >= 40
 
@@ -120,7 +120,7 @@ def test_recorded_grounding_of_streams_reaches_official_clients(client):
 KINDS = {"chat": "url_citation", "responses": "url_citation", "messages": "web_search_result_location"}
 
 
-def named_urls(dialect, body):
+def list_named_urls(dialect, body):
     """Return the addresses a recorded reply cites, by the words of its own dialect."""
     kind = KINDS[dialect]
     found = []
@@ -166,7 +166,7 @@ def test_recorded_citations_of_other_dialects_are_grounding_for_google_genai(dia
     for row in shelf.exchanges(dialect):
         if row["op"] != "generate" or row["status"] != 200 or not isinstance(row.get("response"), dict):
             continue
-        urls = named_urls(dialect, row["response"])
+        urls = list_named_urls(dialect, row["response"])
         if urls:
             count += 1
             body = translate_response(json.dumps(row["response"]).encode(), dialect, "gemini").body
@@ -182,9 +182,9 @@ def test_recorded_citations_in_streams_are_grounding_for_google_genai(dialect, l
         if row["op"] != "generate" or row["status"] != 200 or "sse" not in row:
             continue
         lines = [line[5:] for line in row["sse"].split("\n") if line.startswith("data:") and KINDS[dialect] in line]
-        urls = [url for line in lines for url in named_urls(dialect, json.loads(line))]
+        urls = [url for line in lines for url in list_named_urls(dialect, json.loads(line))]
         if urls:
             count += 1
-            stream = translated(row["sse"].encode(), dialect, "gemini")
+            stream = translate(row["sse"].encode(), dialect, "gemini")
             assert read_by_google(official.chunks(stream)) == set(urls), row["id"]
     assert count >= least

@@ -39,13 +39,13 @@ def render(**fields):
     return json.loads(DIALECT.render_request(request, Traits(dialect="gemini")).body)
 
 
-def written(*core_parts, role="user"):
+def write(*core_parts, role="user"):
     return render(messages=(Message(role=role, parts=core_parts),))["contents"][0]["parts"]
 
 
 def answer(*content, failed=False, **fields):
     result = ToolResult(call_id="c", name="f", content=content, failed=failed, **fields)
-    return written(result)[0]["functionResponse"]
+    return write(result)[0]["functionResponse"]
 
 
 def test_model_and_streaming_come_from_the_call():
@@ -355,7 +355,7 @@ def test_media_of_a_foreign_result_are_next_to_its_response():
 
 
 def test_parts_from_elsewhere_are_written():
-    assert written(
+    assert write(
         Reasoning(texts=("a", "b"), signature=Signature("google", "s")),
         Reasoning(redacted=True),
         Refusal(text="no"),

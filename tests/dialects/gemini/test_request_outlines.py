@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dialects.outline import marked, outline, owned
+from dialects.outline import get_owned, mark, outline
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.traits import Traits
@@ -263,8 +263,8 @@ def test_a_request_in_the_envelope_is_read_by_pointers_into_it():
     )
     bare_model = json.loads(json.dumps(ENVELOPE)) | {"model": "inner"}
     assert render(parse(ENVELOPE)) == bare_model
-    assert render(parse(marked(bare_model))) == marked(bare_model)
-    found = list(owned(parse(marked({"model": "m", "request": PARTS}))))
+    assert render(parse(mark(bare_model))) == mark(bare_model)
+    found = list(get_owned(parse(mark({"model": "m", "request": PARTS}))))
     assert ("", "") in found
     assert all(where == said for where, said in found if "functionResponse/parts" not in said)
 
@@ -325,7 +325,7 @@ def test_every_form_of_a_choice_is_read_whole_and_written_again(given: Any, read
     body = {"contents": [], "toolConfig": {"functionCallingConfig": given}}
     assert outline(parse(body).tool_choice) == f"ToolChoice where='/toolConfig/functionCallingConfig' {read}\n"
     assert render(parse(body)) == body
-    assert render(parse(marked(body))) == marked(body)
+    assert render(parse(mark(body))) == mark(body)
 
 
 def test_an_unknown_mode_is_ignored():
@@ -340,13 +340,13 @@ def test_an_unknown_mode_is_ignored():
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_request_is_written_as_it_was(name: str):
     assert render(parse(DOCUMENTS[name])) == DOCUMENTS[name]
-    document = marked(DOCUMENTS[name])
+    document = mark(DOCUMENTS[name])
     assert render(parse(document)) == document
 
 
 @pytest.mark.parametrize("name", ["parts", "turns"])
 def test_an_unknown_field_belongs_to_the_nearest_value(name: str):
-    found = [one for one in owned(parse(marked(DOCUMENTS[name]))) if "functionResponse/parts" not in one[1]]
+    found = [one for one in get_owned(parse(mark(DOCUMENTS[name]))) if "functionResponse/parts" not in one[1]]
     assert [where for where, _ in found] == [said for _, said in found]
     assert found
 
@@ -354,17 +354,17 @@ def test_an_unknown_field_belongs_to_the_nearest_value(name: str):
 CARRIED = {"executableCode", "googleSearch", "codeExecution"}
 
 
-def snaked(document: Any) -> Any:
+def to_snake_case(document: Any) -> Any:
     """The document with its names in snake_case, but for those that are only carried."""
     if isinstance(document, dict):
         names = {
             name: name if name in CARRIED else re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", name)
             for name in document
         }
-        return {names[name]: snaked(value) for name, value in document.items()}
-    return [snaked(value) for value in document] if isinstance(document, list) else document
+        return {names[name]: to_snake_case(value) for name, value in document.items()}
+    return [to_snake_case(value) for value in document] if isinstance(document, list) else document
 
 
 @pytest.mark.parametrize("name", ["parts", "turns", "single", "empty"])
 def test_names_in_snake_case_are_read_alike(name: str):
-    assert outline(parse(snaked(DOCUMENTS[name]))) == outline(parse(DOCUMENTS[name]))
+    assert outline(parse(to_snake_case(DOCUMENTS[name]))) == outline(parse(DOCUMENTS[name]))

@@ -119,14 +119,14 @@ def _client(status, content, kind, headers=None):
     return anthropic.Anthropic(api_key="k", http_client=httpx2.Client(transport=transport), max_retries=0)
 
 
-def accumulated(stream):
+def accumulate(stream):
     """Return the message the SDK's accumulator makes of a stream."""
     client = _client(200, stream, "text/event-stream")
     with client.beta.messages.stream(**QUESTION) as events:
         return events.get_final_message()
 
 
-def raised_by_stream(stream):
+def get_stream_error(stream):
     """Return the error the SDK raises while it reads a stream."""
     import anthropic
 
@@ -139,7 +139,7 @@ def raised_by_stream(stream):
     raise AssertionError("no error was raised")
 
 
-def raised_by_reply(reply):
+def get_reply_error(reply):
     """Return the error the SDK raises for an error reply."""
     import anthropic
 

@@ -103,7 +103,7 @@ def test_every_recorded_stream_keeps_the_grammar_at_any_chunk_size():
 @shelf.needs_shelf
 def test_every_recorded_stream_matches_the_official_accumulator():
     for name, stream in whole_streams():
-        response, message = collect(decode(stream)), official.accumulated(stream.replace(FOREIGN_TAIL, b""))
+        response, message = collect(decode(stream)), official.accumulate(stream.replace(FOREIGN_TAIL, b""))
         assert (response.id, response.finish.raw) == (message.id, message.stop_reason)
         assert response.model == message.model or name == FELL_BACK
         assert len(response.parts) == len(message.content), name
@@ -137,7 +137,7 @@ def test_every_recorded_stream_can_be_streamed_again_without_a_new_fault_by_the_
         official.accepts_order(written)
         assert official.stream_faults(written) <= official.stream_faults(stream), name
         assert collect(decode(written)) == response, name
-        assert official.accumulated(written).stop_reason == response.finish.raw, name
+        assert official.accumulate(written).stop_reason == response.finish.raw, name
 
 
 @shelf.needs_shelf

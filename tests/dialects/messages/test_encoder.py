@@ -85,7 +85,7 @@ def test_a_foreign_stream_is_written_as_the_official_types_want_it():
     written = encode(foreign_events())
     official.accepts_order(written)
     assert official.stream_faults(written) == set()
-    message = official.accumulated(written)
+    message = official.accumulate(written)
     thinking, redacted, refusal, text, call = message.content
     assert (thinking.thinking, thinking.signature) == ("one and\n\ntwo", "w")
     assert redacted.data == "r"
@@ -111,13 +111,13 @@ def test_a_bad_end_is_an_error_frame_and_never_end_turn(finish):
     written = encode([Started("msg_1", "m"), Finished(finish)])
     assert b"end_turn" not in written
     assert b"message_stop" not in written
-    assert official.raised_by_stream(written).type == "api_error"
+    assert official.get_stream_error(written).type == "api_error"
 
 
 def test_a_failure_is_the_error_frame_the_sdk_raises():
     problem = Problem("overloaded", "Busy")
     written = encode([Started("msg_1", "m"), PartStarted(0, Text(text="")), Failed(problem)])
-    error = official.raised_by_stream(written)
+    error = official.get_stream_error(written)
     assert error.type == "overloaded_error"
     assert error.body["error"]["message"] == "Busy"
     last = decode(written)[-1]

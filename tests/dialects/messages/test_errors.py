@@ -43,7 +43,7 @@ def test_each_row_survives_a_round_trip(status, word, kind):
 
 @pytest.mark.parametrize(("status", "word", "kind"), TABLE)
 def test_each_kind_raises_the_official_error_of_its_status(status, word, kind):
-    error = official.raised_by_reply(build_error(Problem(kind, "words")))
+    error = official.get_reply_error(build_error(Problem(kind, "words")))
     assert (error.status_code, error.type) == (status, word)
 
 

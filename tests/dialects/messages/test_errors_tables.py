@@ -63,14 +63,14 @@ WRITTEN = {
 }
 
 
-def parsed(status: int, error: Any, **headers: str) -> Problem:
+def parse(status: int, error: Any, **headers: str) -> Problem:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return DIALECT.parse_error(status, named, json.dumps({"type": "error", "error": error}).encode())
 
 
 @pytest.mark.parametrize(("word", "row"), TYPES.items())
 def test_a_type_decides_against_the_status(word: str, row: tuple[str, int]):
-    problem = parsed(418, {"type": word, "message": "m"})
+    problem = parse(418, {"type": word, "message": "m"})
     assert (problem.kind, problem.status) == (row[0], 418)
     told = read_error_event(json.dumps({"type": "error", "error": {"type": word, "message": "m"}}).encode())
     assert (told.kind, told.status) == row
@@ -79,7 +79,7 @@ def test_a_type_decides_against_the_status(word: str, row: tuple[str, int]):
 @pytest.mark.parametrize(("status", "kind"), STATUSES.items())
 def test_a_status_decides_where_no_type_does(status: int, kind: str):
     for error in ({"type": "never heard of", "message": "m"}, {"message": "m"}, "m"):
-        assert (parsed(status, error).kind, parsed(status, error).message) == (kind, "m")
+        assert (parse(status, error).kind, parse(status, error).message) == (kind, "m")
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_a_status_decides_where_no_type_does(status: int, kind: str):
     ],
 )
 def test_the_message_decides_only_among_invalid_requests(message: str, kind: str):
-    assert parsed(400, {"type": "invalid_request_error", "message": message}).kind == kind
-    assert parsed(400, {"type": "api_error", "message": message}).kind == "internal"
+    assert parse(400, {"type": "invalid_request_error", "message": message}).kind == kind
+    assert parse(400, {"type": "api_error", "message": message}).kind == "internal"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_an_event_is_read_whole():
     ],
 )
 def test_a_wait_is_read_from_its_first_header(headers: dict[str, str], seconds: float | None):
-    assert parsed(429, {"message": "m"}, **headers).retry_after == seconds
+    assert parse(429, {"message": "m"}, **headers).retry_after == seconds
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -48,7 +48,7 @@ def result(*content: Any, **fields: Any) -> ToolResult:
     return ToolResult(call_id="c", content=content, **fields)
 
 
-def encoded(media_type: str, data: str = "aGk=") -> dict[str, Any]:
+def encode(media_type: str, data: str = "aGk=") -> dict[str, Any]:
     return {"type": "base64", "media_type": media_type, "data": data}
 
 
@@ -129,10 +129,10 @@ def encoded(media_type: str, data: str = "aGk=") -> dict[str, Any]:
                 "content": [{"type": "text", "text": "x", "cache_control": MARK}],
             },
         ),
-        (medium("image", Inline("aGk=")), {"type": "image", "source": encoded("image/png")}),
+        (medium("image", Inline("aGk=")), {"type": "image", "source": encode("image/png")}),
         (
             medium("image", Inline("aGk="), "image/gif", cache=""),
-            {"type": "image", "source": encoded("image/gif"), "cache_control": MARK},
+            {"type": "image", "source": encode("image/gif"), "cache_control": MARK},
         ),
         (
             medium("image", Link("u"), cache=""),
@@ -146,7 +146,7 @@ def encoded(media_type: str, data: str = "aGk=") -> dict[str, Any]:
         (medium("audio", Inline("aGk=")), None),
         (
             medium("document", Inline("aGk="), name="n", cache=""),
-            {"type": "document", "source": encoded("application/pdf"), "title": "n", "cache_control": MARK},
+            {"type": "document", "source": encode("application/pdf"), "title": "n", "cache_control": MARK},
         ),
         (
             medium("document", Inline("aGk="), "text/csv"),
@@ -154,10 +154,10 @@ def encoded(media_type: str, data: str = "aGk=") -> dict[str, Any]:
         ),
         (
             medium("document", Inline("aGk="), "text/csv", spelling="base64"),
-            {"type": "document", "source": encoded("text/csv")},
+            {"type": "document", "source": encode("text/csv")},
         ),
-        (medium("document", Inline("/w=="), "text/csv"), {"type": "document", "source": encoded("text/csv", "/w==")}),
-        (medium("document", Inline("!"), "text/csv"), {"type": "document", "source": encoded("text/csv", "!")}),
+        (medium("document", Inline("/w=="), "text/csv"), {"type": "document", "source": encode("text/csv", "/w==")}),
+        (medium("document", Inline("!"), "text/csv"), {"type": "document", "source": encode("text/csv", "!")}),
         (medium("document", Link("u")), {"type": "document", "source": {"type": "url", "url": "u"}}),
         (medium("document", Stored("x", "f")), {"type": "document", "source": {"type": "file", "file_id": "f"}}),
         (

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dialects.outline import marked, outline, owned
+from dialects.outline import get_owned, mark, outline
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.traits import Traits
@@ -237,13 +237,13 @@ Request model='m' tool_choice=ToolChoice(where='/tool_choice', extras=messages{'
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_request_is_written_as_it_was(name: str):
     assert render(parse(DOCUMENTS[name])) == DOCUMENTS[name]
-    document = marked(DOCUMENTS[name])
+    document = mark(DOCUMENTS[name])
     assert render(parse(document)) == document
 
 
 @pytest.mark.parametrize("name", ["blocks", "settings"])
 def test_an_unknown_field_belongs_to_the_nearest_value(name: str):
-    found = list(owned(parse(marked(DOCUMENTS[name]))))
+    found = list(get_owned(parse(mark(DOCUMENTS[name]))))
     assert [where for where, _ in found] == [said for _, said in found]
     assert found
 
@@ -262,7 +262,7 @@ def test_every_form_of_a_choice_is_read_whole_and_written_again(given: Any, read
     body = {"model": "m", "messages": [], "tool_choice": given}
     assert outline(parse(body).tool_choice) == f"ToolChoice where='/tool_choice' {read}\n"
     assert render(parse(body)) == body
-    assert render(parse(marked(body))) == marked(body)
+    assert render(parse(mark(body))) == mark(body)
     assert parse({**body, "tool_choice": None}).tool_choice is None
 
 
@@ -286,7 +286,7 @@ def test_every_form_of_thinking_is_read_whole_and_written_again(given: Any, read
     body = {"model": "m", "messages": [], **given}
     assert outline(parse(body).thinking) == f"{read}\n"
     assert render(parse(body)) == body
-    assert render(parse(marked(body))) == marked(body)
+    assert render(parse(mark(body))) == mark(body)
 
 
 FORMATS = [
@@ -305,7 +305,7 @@ def test_every_form_of_the_answer_is_read_whole_and_written_again(given: Any, re
     body = {"model": "m", "messages": [], **given}
     assert outline(parse(body).output) == f"{read}\n"
     assert render(parse(body)) == body
-    assert render(parse(marked(body))) == marked(body)
+    assert render(parse(mark(body))) == mark(body)
 
 
 def test_the_url_counts_where_the_body_has_no_value():

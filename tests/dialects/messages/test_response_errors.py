@@ -8,7 +8,7 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.messages.response import parse_response
 
 
-def refused(body):
+def require_rejected(body):
     with pytest.raises(Problem) as caught:
         parse_response(json.dumps(body).encode())
     return caught.value.kind, caught.value.message
@@ -19,11 +19,11 @@ OVERLOADED = {"type": "overloaded_error", "message": "Overloaded"}
 
 @pytest.mark.parametrize("body", [{"type": "error", "error": OVERLOADED}, {"error": OVERLOADED}])
 def test_an_error_in_place_of_a_reply_is_raised_as_that_error(body):
-    assert refused(body) == ("overloaded", "Overloaded")
+    assert require_rejected(body) == ("overloaded", "Overloaded")
 
 
 def test_an_error_envelope_without_an_error_is_still_one():
-    assert refused({"type": "error"})[0] == "internal"
+    assert require_rejected({"type": "error"})[0] == "internal"
 
 
 @pytest.mark.parametrize(
@@ -36,4 +36,4 @@ def test_an_error_envelope_without_an_error_is_still_one():
     ],
 )
 def test_the_word_error_elsewhere_does_not_make_an_empty_reply_an_error(body):
-    assert refused(body) == ("malformed_reply", "the reply has no content")
+    assert require_rejected(body) == ("malformed_reply", "the reply has no content")

@@ -14,7 +14,7 @@ TERMINAL = ("response.completed", "response.incomplete")
 
 
 @functools.cache
-def recorded():
+def load_recordings():
     streams = {
         row["id"]: row["sse"].encode() for row in exchanges("responses") if row["status"] == 200 and "sse" in row
     }

@@ -3,7 +3,7 @@ import json
 import pytest
 from msgspec import structs
 
-from dialects.responses.streams import decode, encode, frames, outcome, recorded, terminal
+from dialects.responses.streams import decode, encode, frames, load_recordings, outcome, terminal
 from dragoman.core.parts import Opaque, Signature
 from dragoman.core.problems import Problem
 from dragoman.core.response import Response
@@ -51,8 +51,8 @@ def comparable(response):
 @needs_shelf
 @pytest.mark.parametrize("longest", [4_000, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_every_recorded_stream_is_decoded_alike_at_any_chunk_size(longest):
-    assert len(recorded()) > 255
-    for name, data in recorded().items():
+    assert len(load_recordings()) > 255
+    for name, data in load_recordings().items():
         whole = outcome(decode(data))
         for size in (1, 7, 64) if len(data) < longest else (64,):
             assert outcome(decode(data, size)) == whole, name
@@ -67,7 +67,7 @@ def test_every_recorded_stream_is_decoded_alike_at_any_chunk_size(longest):
 @needs_shelf
 def test_a_stream_folds_into_its_terminal_object():
     folded = 0
-    for name, data in recorded().items():
+    for name, data in load_recordings().items():
         if name in FAILED or name in KNOWN_BROKEN or name in TERMINAL_DIFFERS:
             continue
         whole = terminal(data)
@@ -87,8 +87,8 @@ def test_a_stream_has_the_text_of_a_terminal_object_that_differs_otherwise():
         ], response.finish
 
     for name in TERMINAL_DIFFERS.keys() - ANOTHER_ANSWER:
-        whole = DIALECT.parse_response(terminal(recorded()[name]))
-        assert words(outcome(decode(recorded()[name]))) == words(whole), name
+        whole = DIALECT.parse_response(terminal(load_recordings()[name]))
+        assert words(outcome(decode(load_recordings()[name]))) == words(whole), name
 
 
 @needs_shelf

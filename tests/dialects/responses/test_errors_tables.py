@@ -94,33 +94,33 @@ WRITTEN = {
 }
 
 
-def parsed(status: int, error: Any, headers: dict[str, str] | None = None) -> Problem:
+def parse(status: int, error: Any, headers: dict[str, str] | None = None) -> Problem:
     return DIALECT.parse_error(status, headers or {}, json.dumps({"error": error}).encode())
 
 
 @pytest.mark.parametrize(("code", "kind"), CODES.items())
 def test_a_code_decides_against_type_and_status(code: str, kind: str):
-    problem = parsed(409, {"message": "m", "type": "timeout_error", "code": code})
+    problem = parse(409, {"message": "m", "type": "timeout_error", "code": code})
     assert (problem.kind, problem.code, problem.status) == (kind, code, 409)
     assert read_error({"code": code, "type": "timeout_error"}, None).kind == kind
 
 
 @pytest.mark.parametrize(("word", "kind"), TYPES.items())
 def test_a_type_decides_against_the_status(word: str, kind: str):
-    assert parsed(409, {"message": "m", "type": word, "code": "other"}).kind == kind
+    assert parse(409, {"message": "m", "type": word, "code": "other"}).kind == kind
     if word not in CODES:
         assert read_error({"code": word}, None).kind == kind
 
 
 @pytest.mark.parametrize(("status", "kind"), STATUSES.items())
 def test_the_status_decides_the_kind_if_no_code_does(status: int, kind: str):
-    problem = parsed(status, {"message": "m", "type": "invalid_request_error"})
+    problem = parse(status, {"message": "m", "type": "invalid_request_error"})
     assert (problem.kind, problem.status) == (kind, status)
-    assert parsed(status, {"message": "m"}).kind == kind
+    assert parse(status, {"message": "m"}).kind == kind
     assert DIALECT.parse_error(status, {}, b"<html>").kind == kind
     served = "internal" if kind == "invalid_request" else kind
-    assert parsed(status, {"message": "m", "type": "server_error"}).kind == served
-    assert parsed(status, {"message": "m", "code": "server_error"}).kind == served
+    assert parse(status, {"message": "m", "type": "server_error"}).kind == served
+    assert parse(status, {"message": "m", "code": "server_error"}).kind == served
 
 
 def test_without_a_status_only_codes_decide_the_kind():
@@ -134,7 +134,7 @@ def test_without_a_status_only_codes_decide_the_kind():
     ["Context length", "the context window", "Maximum context of 5", "prompt is too long", "too many input tokens"],
 )
 def test_a_message_about_length_decides_where_the_kind_allows_it(message: str):
-    kinds = {status: parsed(status, {"message": message}).kind for status in (400, 413, 404, 500)}
+    kinds = {status: parse(status, {"message": message}).kind for status in (400, 413, 404, 500)}
     assert kinds == {400: "context_length", 413: "context_length", 404: "not_found", 500: "internal"}
 
 
@@ -183,7 +183,7 @@ def test_an_empty_body_has_no_detail():
     ],
 )
 def test_a_wait_is_read_from_its_first_source(headers: dict[str, str], message: str, seconds: float | None):
-    assert parsed(429, {"message": message}, headers).retry_after == seconds
+    assert parse(429, {"message": message}, headers).retry_after == seconds
 
 
 def test_a_retry_delay_is_parsed_with_an_unparsable_body():

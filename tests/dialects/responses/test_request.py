@@ -41,7 +41,7 @@ def without_nulls(value):
 
 
 @functools.cache
-def recorded():
+def load_recordings():
     bodies = {
         row["id"]: row["request"] for row in exchanges("responses") if row["request"] and row["op"] != "count_tokens"
     }
@@ -55,10 +55,12 @@ def recorded():
 
 @needs_shelf
 def test_every_recorded_request_survives_a_round_trip():
-    assert len(recorded()) > 690
-    assert any(name.startswith("codex") for name in recorded())
+    assert len(load_recordings()) > 690
+    assert any(name.startswith("codex") for name in load_recordings())
     changed = {
-        name: body for name, body in recorded().items() if without_nulls(render(parse(body))) != without_nulls(body)
+        name: body
+        for name, body in load_recordings().items()
+        if without_nulls(render(parse(body))) != without_nulls(body)
     }
     assert changed == {}
 
@@ -67,7 +69,7 @@ def test_every_recorded_request_survives_a_round_trip():
 def test_every_value_is_at_its_pointer():
     from dragoman.wire.lookup import lookup
 
-    for body in recorded().values():
+    for body in load_recordings().values():
         raw = json.dumps(body).encode()
         request = parse_request(Call(raw))
         places = [tool.where for tool in request.tools]

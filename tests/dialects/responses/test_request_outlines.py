@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dialects.outline import marked, outline, owned
+from dialects.outline import get_owned, mark, outline
 from dragoman.core.request import Request
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
@@ -376,7 +376,7 @@ Request model='gpt-5.6' tool_choice=ToolChoice(where='/tool_choice', mode='requi
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_request_is_written_as_it_was(name: str):
     assert render(parse(DOCUMENTS[name])) == DOCUMENTS[name]
-    document = marked(DOCUMENTS[name])
+    document = mark(DOCUMENTS[name])
     assert render(parse(document)) == document
 
 
@@ -395,6 +395,6 @@ def test_a_tool_is_parsed_alike_next_to_unknown_ones(tool: dict[str, Any]):
 
 @pytest.mark.parametrize("name", ["items", "media"])
 def test_an_unknown_field_belongs_to_the_nearest_value(name: str):
-    found = list(owned(parse(marked(DOCUMENTS[name]))))
+    found = list(get_owned(parse(mark(DOCUMENTS[name]))))
     assert [where for where, _ in found] == [said for _, said in found]
     assert found

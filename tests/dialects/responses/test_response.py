@@ -17,7 +17,7 @@ COUNTS = ("input", "output", "cached", "cache_written", "reasoning")
 
 
 @functools.cache
-def recorded():
+def load_recordings():
     bodies = {
         row["id"]: json.dumps(row["response"], ensure_ascii=False).encode()
         for row in exchanges("responses")
@@ -29,7 +29,7 @@ def recorded():
     }
 
 
-def counted(usage):
+def count(usage):
     """The official type demands every count: one not reported is written as 0."""
     return usage and structs.replace(usage, **{name: getattr(usage, name) or 0 for name in COUNTS})
 
@@ -48,20 +48,20 @@ def reply(**members):
     ).encode()
 
 
-def built(response, request=None):
+def build(response, request=None):
     return json.loads(build_response(response, request))
 
 
 @needs_shelf
 def test_every_recorded_reply_survives_a_round_trip():
-    assert len(recorded()) > 460
-    for name, body in recorded().items():
+    assert len(load_recordings()) > 460
+    for name, body in load_recordings().items():
         first = parse_response(body)
         again = parse_response(build_response(first, None))
         if name not in MADE_IDS:
             assert again.parts == first.parts, name
         assert (again.id, again.model, again.finish) == (first.id, first.model, first.finish), name
-        assert counted(again.usage) == counted(first.usage), name
+        assert count(again.usage) == count(first.usage), name
         kept = first.extras.fields if first.extras else {}
         assert kept.items() <= again.extras.fields.items(), name
 
@@ -72,7 +72,7 @@ def test_what_is_built_is_as_valid_as_what_was_recorded():
     from pydantic import ValidationError
 
     valid = 0
-    for name, body in recorded().items():
+    for name, body in load_recordings().items():
         try:
             Official.model_validate_json(body)
         except ValidationError:
@@ -85,9 +85,9 @@ def test_what_is_built_is_as_valid_as_what_was_recorded():
 
 @needs_shelf
 def test_item_grouping_is_restored():
-    for name, body in recorded().items():
+    for name, body in load_recordings().items():
         items = json.loads(body)["output"]
-        again = built(parse_response(body))["output"]
+        again = build(parse_response(body))["output"]
         assert [item["type"] for item in again] == [item["type"] for item in items], name
         assert [len(item.get("content") or ()) for item in again if item["type"] == "message"] == [
             len(item.get("content") or ()) for item in items if item["type"] == "message"
@@ -114,7 +114,7 @@ def test_a_message_of_several_parts_stays_one_item():
     }
     response = parse_response(reply(output=[message, other]))
     assert [type(part) for part in response.parts] == [Text, Opaque, Refusal, Text]
-    assert built(response)["output"] == [message, other]
+    assert build(response)["output"] == [message, other]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_the_finish_reason_is_derived_and_survives_a_round_trip(members, finish)
     message = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "x"}]}
     response = parse_response(reply(output=[message], **members))
     assert response.finish == finish
-    again = built(response)
+    again = build(response)
     assert again["status"] == members.get("status", "completed")
     assert again["incomplete_details"] == members.get("incomplete_details")
 
@@ -155,7 +155,7 @@ def test_a_call_is_the_finish_unless_the_reply_was_cut():
     )
     assert response.finish.reason == "length"
     assert response.parts[0].complete is False
-    assert built(response)["output"] == [cut]
+    assert build(response)["output"] == [cut]
 
 
 def test_a_refusal_is_the_finish():
@@ -199,7 +199,7 @@ def test_usage_keeps_what_it_does_not_read():
     response = parse_response(reply(usage=usage))
     read = response.usage
     assert [getattr(read, name) for name in COUNTS] == [10, 5, 4, 2, 3]
-    assert built(response)["usage"] == usage
+    assert build(response)["usage"] == usage
 
 
 FOREIGN = Response(
@@ -264,7 +264,7 @@ def test_a_foreign_reply_becomes_valid_items():
     ],
 )
 def test_a_foreign_finish_reason_is_rendered_as_the_nearest_status(finish, parts, status, word):
-    body = built(Response(id="x", model="m", parts=parts, finish=Finish(finish, "FOREIGN_WORD")))
+    body = build(Response(id="x", model="m", parts=parts, finish=Finish(finish, "FOREIGN_WORD")))
     assert body["status"] == status
     told = body["error"]["code"] if status == "failed" else (body["incomplete_details"] or {}).get("reason")
     assert told == word
@@ -294,7 +294,7 @@ def test_the_clients_own_request_is_echoed():
             ).encode()
         )
     )
-    body = built(FOREIGN, request)
+    body = build(FOREIGN, request)
     Official.model_validate(body)
     assert body["instructions"] == "be kind"
     assert body["tools"][0]["strict"] is False

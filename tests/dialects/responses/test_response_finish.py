@@ -35,7 +35,7 @@ def parse(document: Any) -> Response:
     return DIALECT.parse_response(json.dumps(document).encode())
 
 
-def built(response: Response, request: Request | None = None) -> Any:
+def build(response: Response, request: Request | None = None) -> Any:
     return json.loads(DIALECT.build_response(response, request))
 
 
@@ -82,7 +82,7 @@ def test_every_end_is_read_and_written_again(fields: Any, finish: str, again: An
     assert outline(response.finish) == f"{finish}\n"
     kept = response.extras is not None and "/status" in response.extras.fields
     assert kept is (fields["status"] == "odd")
-    document = built(response)
+    document = build(response)
     assert (document["status"], document["incomplete_details"], document["error"]) == (*again, None)
 
 
@@ -131,7 +131,7 @@ def test_every_finish_has_its_outcome(finish: Finish, parts: Any, outcome: str):
 
 
 def test_a_finish_reason_without_a_counterpart_fails_the_reply():
-    document = built(Response(id="r", model="m", parts=(), finish=Finish("other", "x")))
+    document = build(Response(id="r", model="m", parts=(), finish=Finish("other", "x")))
     error = {"code": "server_error", "message": "the model stopped for an unknown reason (x)"}
     assert (document["status"], document["error"]) == ("failed", error)
 

@@ -42,7 +42,7 @@ def parse(document: Any) -> Response:
     return parse_response(json.dumps(document).encode())
 
 
-def built(response: Response, request: Request | None = None) -> Any:
+def build(response: Response, request: Request | None = None) -> Any:
     return json.loads(build_response(response, request))
 
 
@@ -122,7 +122,7 @@ Response extras=responses{'/incomplete_details': '{"odd": 1}', '/service_tier': 
 
 
 def test_every_form_of_an_item_is_written_again():
-    again = built(parse(FULL))
+    again = build(parse(FULL))
     usage = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
     usage |= {
         "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
@@ -191,7 +191,7 @@ def test_a_foreign_reply_is_written_whole():
 
     refusal = {**text("", 2), "content": [{"type": "refusal", "refusal": "no"}]}
     call = {"type": "function_call", "status": "completed", "name": "f", "arguments": "{}"}
-    assert built(FOREIGN) == {
+    assert build(FOREIGN) == {
         "id": "r",
         "object": "response",
         "created_at": 0,
@@ -266,7 +266,7 @@ def test_a_reply_echoes_the_clients_request():
         extras=Extras("responses", fields),
     )
     empty = {"type": "function", "parameters": {"type": "object", "properties": {}}, "strict": False}
-    reply = built(Response(id="r", model="m", created=5, parts=(), finish=Finish("stop")), request)
+    reply = build(Response(id="r", model="m", created=5, parts=(), finish=Finish("stop")), request)
     assert reply == {
         "id": "r",
         "object": "response",

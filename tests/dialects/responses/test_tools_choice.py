@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dialects.outline import marked, outline
+from dialects.outline import mark, outline
 from dragoman.core.request import Request
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
@@ -44,7 +44,7 @@ def test_every_form_of_a_choice_is_read_whole_and_written_again(given: Any, read
     document = {"input": [], "tools": [{"type": "custom", "name": "p"}], "tool_choice": given}
     assert outline(parse(document).tool_choice) == f"{read}\n"
     assert outline(parse({**document, "parallel_tool_calls": True}).tool_choice) == f"{read} parallel=True\n"
-    for body in (document, {**document, "parallel_tool_calls": False}, marked(document)):
+    for body in (document, {**document, "parallel_tool_calls": False}, mark(document)):
         assert render(parse(body)) == body
 
 

@@ -39,18 +39,16 @@ def script(received: Received) -> Answer | None:
     return Answer(text=f"You said {last.text}. \x1b[31mred\x07")
 
 
-def configured(directory: Path, simulator: Running, more: str = "") -> None:
+def configure(directory: Path, simulator: Running, more: str = "") -> None:
     (directory / "dragoman.toml").write_text(
         f'[upstreams.gemini]\nkind = "gemini"\napi_key = "k"\nbase_url = "{simulator.base_url}"\n{more}'
     )
 
 
 @contextmanager
-def chatting(
-    directory: Path, *arguments: str, more: str = "", **settings: object
-) -> Generator[tuple[Terminal, Running]]:
+def chat(directory: Path, *arguments: str, more: str = "", **settings: object) -> Generator[tuple[Terminal, Running]]:
     with in_thread(script=script, **settings) as simulator:
-        configured(directory, simulator, more)
+        configure(directory, simulator, more)
         with terminal(directory, "chat", *arguments) as seen:
             yield seen, simulator
 
@@ -60,7 +58,7 @@ def was_run(seen: str, number: int) -> bool:
 
 
 def test_a_terminal_chat_is_coloured_and_control_sequences_of_the_model_are_removed(tmp_path):
-    with chatting(tmp_path, "--tools", "web_fetch") as (seen, _):
+    with chat(tmp_path, "--tools", "web_fetch") as (seen, _):
         assert "gemini/gemini-3-flash, 2 tools" in seen.prompt()
         seen.type("hello\n")
         assert "You said hello. \ufffd[31mred\ufffd\n" in seen.prompt()
@@ -90,7 +88,7 @@ def test_without_a_key_the_simulator_answers_with_a_notice_and_no_color_disables
 
 
 def test_a_call_with_side_effects_runs_only_if_it_is_approved_once_or_always(tmp_path):
-    with chatting(tmp_path, more=SERVER) as (seen, simulator):
+    with chat(tmp_path, more=SERVER) as (seen, simulator):
         seen.prompt()
         seen.type("call plain__colour\n")
         question = seen.expect("run it? [y]es, [n]o, [a]lways, [s]how all: ")
@@ -134,7 +132,7 @@ def test_a_call_with_side_effects_runs_only_if_it_is_approved_once_or_always(tmp
 
 
 def test_once_on_a_terminal_asks_for_approval_and_ignores_input_typed_before(tmp_path):
-    with chatting(tmp_path, "--once", "call plain__colour", "--tools", "plain", more=SERVER) as (seen, simulator):
+    with chat(tmp_path, "--once", "call plain__colour", "--tools", "plain", more=SERVER) as (seen, simulator):
         seen.type("y\n")
         seen.expect("how all: ")
         seen.type("n\n")
@@ -145,7 +143,7 @@ def test_once_on_a_terminal_asks_for_approval_and_ignores_input_typed_before(tmp
 
 @pytest.mark.slow
 def test_ctrl_c_while_servers_start_leaves_and_ends_them(tmp_path):
-    with chatting(tmp_path, more='[tools.mute]\ncommand = "sleep"\nargs = ["100"]\n') as (seen, _):
+    with chat(tmp_path, more='[tools.mute]\ncommand = "sleep"\nargs = ["100"]\n') as (seen, _):
         assert until(lambda: list(tmp_path.glob("dragoman-mcp-*")))
         seen.interrupt()
         assert seen.ended() == 130
@@ -153,7 +151,7 @@ def test_ctrl_c_while_servers_start_leaves_and_ends_them(tmp_path):
 
 
 def test_ctrl_c_ends_the_turn_and_the_next_one_continues_the_conversation(tmp_path):
-    with chatting(tmp_path, "--tools", "web_fetch", chunk=4, delay=0.02) as (seen, simulator):
+    with chat(tmp_path, "--tools", "web_fetch", chunk=4, delay=0.02) as (seen, simulator):
         seen.prompt()
         seen.type("count 5000\n")
         seen.expect("7 8 9")
@@ -177,7 +175,7 @@ async def _never(_: Exchange) -> None:
 def test_ctrl_c_in_a_call_gives_it_a_result_and_a_second_one_leaves(tmp_path):
     with run_in_thread(lambda: listen(_never, grace=0), "pages") as pages:
         host = pages.base_url.removeprefix("http://")
-        with chatting(tmp_path, "--tools", "web_fetch", more=f'[web]\nprivate = ["{host}"]\n') as (seen, simulator):
+        with chat(tmp_path, "--tools", "web_fetch", more=f'[web]\nprivate = ["{host}"]\n') as (seen, simulator):
             seen.prompt()
             seen.type(f"fetch {host}\n")
             seen.expect("→ [1] web_fetch(url=http://127.0.0.1")
@@ -207,7 +205,7 @@ def test_after_a_page_was_read_the_next_needs_approval_and_always_applies_to_its
     ):
         here, there = (pages.base_url.removeprefix("http://") for pages in (one, two))
         options = ("--tools", "web_fetch", "--yes", "web_fetch")
-        with chatting(tmp_path, *options, more=f'[web]\nprivate = ["{here}", "{there}"]\n') as (seen, _):
+        with chat(tmp_path, *options, more=f'[web]\nprivate = ["{here}", "{there}"]\n') as (seen, _):
             seen.prompt()
             seen.type(f"fetch {here}/a\n")
             assert "run it?" not in seen.prompt()

@@ -22,7 +22,7 @@ WANTED = [
 ]
 
 
-def scripted(received):
+def write_script(received):
     """Call all tools in parallel, then one of each kind again, then report the results."""
     turns = received.request.turns
     made = sum(1 for turn in turns if turn.calls)
@@ -41,7 +41,7 @@ def gateway():
         name: AgentTable(model=name.removeprefix("my-"), tools=("files", "add"))
         for name in ("my-gem", "my-claude", "my-resp")
     }
-    with in_thread(script=scripted) as simulator, serving(simulator, agents=agents, tools=toolbox()) as running:
+    with in_thread(script=write_script) as simulator, serving(simulator, agents=agents, tools=toolbox()) as running:
         yield running
 
 

@@ -23,7 +23,7 @@ class Sum(BaseModel):
     total: int
 
 
-def scripted(received):
+def write_script(received):
     """Say something before each call; answer in the format."""
     turns = received.request.turns
     results = [result.text for turn in turns for result in turn.results]
@@ -37,11 +37,11 @@ def scripted(received):
 @pytest.fixture(scope="module")
 def gateway():
     agents = {name: AgentTable(model=name.removeprefix("my-"), tools=("add",)) for name in MODELS.values()}
-    with in_thread(script=scripted) as simulator, serving(simulator, agents=agents, tools=toolbox()) as running:
+    with in_thread(script=write_script) as simulator, serving(simulator, agents=agents, tools=toolbox()) as running:
         yield running
 
 
-def parsed(gateway, dialect, model, *, stream):
+def parse(gateway, dialect, model, *, stream):
     """Ask an official SDK for an answer of a type."""
     asked = [{"role": "user", "content": "Add."}]
     match dialect:
@@ -80,7 +80,7 @@ def parsed(gateway, dialect, model, *, stream):
 def test_an_answer_in_a_format_is_read_by_the_official_sdk_though_the_model_spoke_before_it_called(
     gateway, dialect, stream
 ):
-    assert parsed(gateway, dialect, MODELS[dialect], stream=stream) == Sum(total=3)
+    assert parse(gateway, dialect, MODELS[dialect], stream=stream) == Sum(total=3)
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -38,7 +38,7 @@ OUTPUTS = {
 }
 
 
-def scripted(received):
+def write_script(received):
     turns = received.request.turns
     if any(turn.results for turn in turns):
         return Answer(text="I go on.")
@@ -60,7 +60,7 @@ def toolbox():
 @pytest.fixture(scope="module")
 def gateway():
     agents = {f"my-{name}": AgentTable(model=name, tools=tuple(OUTPUTS)) for name in UPSTREAMS}
-    with in_thread(script=scripted) as simulator, serving(simulator, agents=agents, tools=toolbox()) as running:
+    with in_thread(script=write_script) as simulator, serving(simulator, agents=agents, tools=toolbox()) as running:
         yield running
 
 

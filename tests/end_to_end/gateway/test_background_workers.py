@@ -11,7 +11,7 @@ from dragoman.gateway.agents.settings import AgentTable
 from dragoman.simulator import Answer, Call
 from dragoman.simulator.runner import in_thread
 from dragoman.tools import tool
-from end_to_end.gateway.test_agent_runs import Patient, calling
+from end_to_end.gateway.test_agent_runs import Patient, call_tool
 from end_to_end.gateway.test_background import until_done
 from server.conftest import serving
 from server.processes import until
@@ -38,14 +38,14 @@ def two(tmp_path):
         yield lambda script, *tools, **more: Two(stack, tmp_path, script, *tools, **more)
 
 
-def speaking(received):
+def speak(received):
     """Say something and call a tool that waits."""
     return Answer(text="I begin.", calls=(Call(id="c", name="wait", arguments={}),), end="calls")
 
 
 def test_a_response_of_another_process_is_in_progress_and_cancelled_with_its_partial_output(two):
     patient = Patient()
-    pair = two(speaking, patient.handler)
+    pair = two(speak, patient.handler)
     begun = pair.here.responses.create(model="helper", input="go", background=True)
     assert patient.begun.wait(10)
     assert pair.there.responses.retrieve(begun.id).status == "in_progress"
@@ -59,7 +59,7 @@ def test_a_response_of_another_process_is_in_progress_and_cancelled_with_its_par
 
 def test_the_partial_output_of_a_cancelled_response_can_be_continued(two):
     patient = Patient()
-    pair = two(speaking, patient.handler)
+    pair = two(speak, patient.handler)
     begun = pair.here.responses.create(model="helper", input="go", background=True)
     assert patient.begun.wait(10)
     pair.here.responses.cancel(begun.id)
@@ -70,7 +70,7 @@ def test_the_partial_output_of_a_cancelled_response_can_be_continued(two):
 def test_a_response_whose_gateway_was_stopped_has_failed_with_its_partial_output(tmp_path):
     patient, sessions = Patient(), SessionsTable(url=f"sqlite:///{tmp_path}/s.db")
     settings = {"agents": {"helper": AgentTable(model="gem", tools=("wait",))}, "sessions": sessions}
-    with in_thread(script=speaking) as simulator:
+    with in_thread(script=speak) as simulator:
         with serving(simulator, tools=[patient.handler], **settings) as gateway:
             client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
             begun = client.responses.create(model="helper", input="go", background=True)
@@ -103,7 +103,7 @@ class Gate:
 
 def test_a_background_response_is_streamed_left_and_gone_on_with_elsewhere(two):
     gate = Gate()
-    pair = two(calling("step"), gate.handler)
+    pair = two(call_tool("step"), gate.handler)
     heard = []
     with pair.here.responses.create(model="helper", input="go", background=True, stream=True) as events:
         for event in events:
@@ -164,7 +164,7 @@ def test_a_place_that_is_no_number_is_refused(two):
 
 def test_a_conversation_in_which_tools_are_run_is_refused_to_others_before_they_run_any(two):
     gate = Gate()
-    pair = two(calling("step"), gate.handler)
+    pair = two(call_tool("step"), gate.handler)
     first: list[str] = []
 
     def ask() -> None:
@@ -187,7 +187,7 @@ def test_a_conversation_in_which_tools_are_run_is_refused_to_others_before_they_
 
 def test_a_background_response_is_deleted_elsewhere_and_its_tool_stopped(two):
     patient = Patient()
-    pair = two(speaking, patient.handler)
+    pair = two(speak, patient.handler)
     begun = pair.here.responses.create(model="helper", input="go", background=True)
     assert patient.begun.wait(10)
     pair.there.responses.delete(begun.id)

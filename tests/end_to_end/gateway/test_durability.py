@@ -12,7 +12,7 @@ import pytest
 
 from databases import postgres
 from dragoman.simulator.runner import in_thread
-from server.processes import serving
+from server.processes import serve
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def simulator():
         yield running
 
 
-def configured(simulator, directory, url):
+def configure(simulator, directory, url):
     file = directory / f"dragoman-{time.monotonic_ns()}.toml"
     file.write_text(
         f"""
@@ -46,7 +46,7 @@ class Process:
         self._stack = ExitStack()
         directory = config.parent / f"run-{time.monotonic_ns()}"
         directory.mkdir()
-        self._command = self._stack.enter_context(serving(directory, "--config", str(config)))
+        self._command = self._stack.enter_context(serve(directory, "--config", str(config)))
         self.base_url = self._command.base_url
 
     @property
@@ -79,7 +79,7 @@ def turn(client, conversation, words, *, stream):
         return events.get_final_response().output_text
 
 
-def killed_and_driven(config, turns, kills):
+def kill_and_drive(config, turns, kills):
     """Run turns through a process that is killed repeatedly; return the received and the stored turns."""
     rng = random.Random(7)  # noqa: S311  the same kills every time
     doomed = set(rng.sample(range(turns), kills))
@@ -112,8 +112,8 @@ def killed_and_driven(config, turns, kills):
     ("turns", "kills"), [(25, 4), pytest.param(1000, 60, marks=pytest.mark.slow)], ids=["some", "many"]
 )
 def test_no_turn_is_lost_half_or_twice_when_the_gateway_is_killed(simulator, tmp_path, turns, kills):
-    config = configured(simulator, tmp_path, f"sqlite:///{tmp_path}/sessions.db")
-    heard, kept = killed_and_driven(config, turns, kills)
+    config = configure(simulator, tmp_path, f"sqlite:///{tmp_path}/sessions.db")
+    heard, kept = kill_and_drive(config, turns, kills)
     assert kept == [one for words, answer in heard for one in (("user", words), ("assistant", answer))]
 
 
@@ -124,7 +124,7 @@ def database():
 
 
 def test_two_gateways_on_one_database_share_one_conversation(simulator, database, tmp_path):
-    config = configured(simulator, tmp_path, database.url)
+    config = configure(simulator, tmp_path, database.url)
     processes = [Process(config), Process(config)]
     try:
         with client_of(processes[0]) as one, client_of(processes[1]) as other:
@@ -162,7 +162,7 @@ def test_two_gateways_on_one_database_share_one_conversation(simulator, database
 @pytest.mark.slow
 def test_an_unavailable_database_is_reported_and_used_again_when_it_is_back(simulator, tmp_path):
     with postgres() as server:
-        process = Process(configured(simulator, tmp_path, server.url))
+        process = Process(configure(simulator, tmp_path, server.url))
         try:
             with client_of(process) as client:
                 turn(client, "c", "Before", stream=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from server.processes import serving
+from server.processes import serve
 
 ASKED = {"model": "gemini-3-flash", "messages": [{"role": "user", "content": "hello"}]}
 MEMORY = 80 << 20
@@ -30,7 +30,7 @@ def used(pid: int) -> tuple[float, int]:
 def test_it_starts_with_little_work_and_waits_in_little_memory(tmp_path, key):
     compiled = {"PYTHONPYCACHEPREFIX": str(tmp_path / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
     for compiling in (True, False):
-        with serving(tmp_path, GEMINI_API_KEY=key, **compiled) as command:
+        with serve(tmp_path, GEMINI_API_KEY=key, **compiled) as command:
             path, body = ("/v1/messages/count_tokens", {}) if key else ("/v1/chat/completions", ASKED)
             told = httpx2.post(command.base_url + path, json=body)
             assert told.status_code == (400 if key else 200)
@@ -39,7 +39,7 @@ def test_it_starts_with_little_work_and_waits_in_little_memory(tmp_path, key):
         assert compiling or seconds < WORK
 
 
-def needed(name: str, found: set[str]) -> set[str]:
+def list_needed(name: str, found: set[str]) -> set[str]:
     """The packages that a package needs here, without extras."""
     for line in requires(name) or []:
         other = re.match(r"[\w.-]+", line)[0].lower()
@@ -48,13 +48,13 @@ def needed(name: str, found: set[str]) -> set[str]:
             continue
         found.add(other)
         try:
-            needed(other, found)
+            list_needed(other, found)
         except PackageNotFoundError:
             found.discard(other)  # for another system
     return found
 
 
 def test_the_package_needs_few_others():
-    found = needed("dragoman", set())
+    found = list_needed("dragoman", set())
     assert {"msgspec", "httptools", "prometheus-client"} <= found
     assert len(found) < 25

@@ -37,7 +37,7 @@ def toolbox():
     return tools
 
 
-def obeying(received):
+def obey(received):
     """Read the page that the user names, and summarize or obey it at once; later obey the summary."""
     turns = received.request.turns
     last = turns[-1]
@@ -62,7 +62,7 @@ def gateway():
         "reader": AgentTable(model="gpt", tools=("read_page", "mail")),
         "gem-reader": AgentTable(model="gem", tools=("read_page", "mail")),
     }
-    with in_thread(script=obeying) as simulator, serving(simulator, agents=agents, tools=toolbox()) as running:
+    with in_thread(script=obey) as simulator, serving(simulator, agents=agents, tools=toolbox()) as running:
         yield running
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from cli.terminal import environment
-from server.processes import PROGRAM, serving, until
+from server.processes import PROGRAM, serve, until
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ def ask(base_url: str, number: int) -> None:
 
 
 def test_an_observer_sees_the_exchanges_of_every_worker_and_leaves_nothing_behind(tmp_path):
-    with serving(tmp_path, "--workers", "2") as gateway:
+    with serve(tmp_path, "--workers", "2") as gateway:
         ask(gateway.base_url, 0)
         with subprocess.Popen(  # noqa: S603
             [sys.executable, "-c", PROGRAM, "intercept", "--log", "--save", "kept"],

@@ -24,7 +24,7 @@ from dragoman.simulator import Answer, Call, Received
 from dragoman.simulator.runner import in_thread
 from dragoman.tools import tool
 from end_to_end.gateway.test_background import until_done
-from mcp_hosts import posted
+from mcp_hosts import post
 from server.agents import Client
 from server.conftest import Gateway, serving
 from server.processes import until
@@ -175,25 +175,25 @@ def test_another_process_continues_a_task_and_repeats_no_step(world):
     world.engine.stands_at = "model:3"
     with world.gateway() as gateway:
         arguments = {"prompt": "Pay.", "model": "gem", "session_id": "bills"}
-        task = asked_of(gateway, "tools/call", "query", name="query", arguments=arguments)["taskId"]
+        task = ask_of(gateway, "tools/call", "query", name="query", arguments=arguments)["taskId"]
         assert world.engine.stands.wait(10)
     world.engine.stands_at = ""
     with world.gateway() as gateway:
-        told = until(lambda: ended(asked_of(gateway, "tasks/get", task, taskId=task)))
+        told = until(lambda: run_to_end(ask_of(gateway, "tasks/get", task, taskId=task)))
         assert told["result"]["structuredContent"]["answer"] == "Paid."
         # What it said stands once in its session.
         arguments = {"prompt": "Again?", "model": "gem", "session_id": "bills"}
-        again = asked_of(gateway, "tools/call", "query", name="query", arguments=arguments)["taskId"]
-        until(lambda: ended(asked_of(gateway, "tasks/get", again, taskId=again)))
+        again = ask_of(gateway, "tools/call", "query", name="query", arguments=arguments)["taskId"]
+        until(lambda: run_to_end(ask_of(gateway, "tasks/get", again, taskId=again)))
     assert world.engine.done == ["open", *STEPS, "keep", "open", "model:1", "keep"]
     assert world.charged == [1, 2]
     assert world.simulator.requests[-1].body.count(b"Paying 1.") == 1
     assert world.simulator.requests[-1].body.count(b'"Pay."') == 1
 
 
-def ended(told: dict[str, Any]) -> dict[str, Any] | None:
+def run_to_end(told: dict[str, Any]) -> dict[str, Any] | None:
     return told if told["status"] == "completed" else None
 
 
-def asked_of(gateway: Gateway, method: str, target: str, **params: Any) -> dict[str, Any]:
-    return httpx2.post(f"{gateway.base_url}/mcp", **posted(method, target, **params), timeout=30).json()["result"]
+def ask_of(gateway: Gateway, method: str, target: str, **params: Any) -> dict[str, Any]:
+    return httpx2.post(f"{gateway.base_url}/mcp", **post(method, target, **params), timeout=30).json()["result"]

@@ -12,7 +12,7 @@ from dragoman.gateway.agents.settings import AgentTable
 from dragoman.simulator import Answer, Call
 from dragoman.simulator.runner import in_thread
 from dragoman.tools import Registry
-from end_to_end.gateway.test_agents import scripted, toolbox
+from end_to_end.gateway.test_agents import toolbox, write_script
 from end_to_end.gateway.test_remote_tools import BETAS, MCP, SERVER, TOOLSET
 from server.agents import Client
 from server.conftest import serving
@@ -30,7 +30,7 @@ KEYS = (
 def gateway():
     agents = {"helper": AgentTable(model="gpt", tools=("files",))}
     with (
-        in_thread(script=scripted) as simulator,
+        in_thread(script=write_script) as simulator,
         serving(simulator, keys=KEYS, agents=agents, tools=toolbox()) as running,
     ):
         yield running
@@ -81,7 +81,7 @@ def test_a_key_restricted_to_some_tools_cannot_use_mcp(gateway):
     assert "restricted to some tools" in told.json()["error"]["message"]
 
 
-def reading(received):
+def read(received):
     """Make an output that is too large, or read the one that is named."""
     turns = received.request.turns
     if turns[-1].results:
@@ -99,7 +99,7 @@ def test_what_was_kept_of_an_output_for_one_key_another_does_not_read():
         """Say much."""
         return "0123456789" * 40_000
 
-    with in_thread(script=reading) as simulator, serving(simulator, keys=KEYS, tools=tools) as gateway:
+    with in_thread(script=read) as simulator, serving(simulator, keys=KEYS, tools=tools) as gateway:
 
         def told(key: str, words: str) -> str:
             return Client(gateway, "chat", stream=False, key=key).ask(words, {"x-dragoman-tools": "big"}).text

@@ -85,12 +85,12 @@ def body_of(dialect: str, model: str, part: Any, before: list[Any] | None = None
             return {"contents": [{"role": "user", "parts": [{"text": "What is this?"}, part]}]}
 
 
-def posted(gateway, dialect, model, part, **headers):
+def post(gateway, dialect, model, part, **headers):
     path = PATHS.get(dialect, f"/v1beta/models/{model}:generateContent")
     return httpx2.post(gateway.base_url + path, json=body_of(dialect, model, part), headers=headers)
 
 
-def received(gateway) -> str:
+def get_received(gateway) -> str:
     return gateway.simulator.requests[-1].body.decode()
 
 
@@ -99,10 +99,10 @@ def received(gateway) -> str:
     [("chat", "claude"), ("responses", "claude"), ("gemini", "claude"), ("chat", "vclaude"), ("responses", "vclaude")],
 )
 def test_a_picture_behind_a_link_that_claude_does_not_fetch_is_sent_itself(fetching, web, dialect, model):
-    reply = posted(fetching, dialect, model, part_of(dialect, f"{web.base_url}/pixel.png"))
+    reply = post(fetching, dialect, model, part_of(dialect, f"{web.base_url}/pixel.png"))
     assert reply.status_code == 200, reply.text
-    assert b64encode(PIXEL).decode() in received(fetching)
-    assert "127.0.0.1" not in received(fetching)
+    assert b64encode(PIXEL).decode() in get_received(fetching)
+    assert "127.0.0.1" not in get_received(fetching)
     assert "x-dragoman-losses" not in reply.headers or "image" not in reply.headers["x-dragoman-losses"]
     assert web.asked == {"/pixel.png": 1}
 
@@ -110,10 +110,10 @@ def test_a_picture_behind_a_link_that_claude_does_not_fetch_is_sent_itself(fetch
 @pytest.mark.parametrize("model", ["gem", "gpt", "resp"])
 def test_what_the_upstream_fetches_itself_is_left_to_it(fetching, web, model):
     dialect = "messages"
-    reply = posted(fetching, dialect, model, part_of(dialect, f"{web.base_url}/pixel.png"))
+    reply = post(fetching, dialect, model, part_of(dialect, f"{web.base_url}/pixel.png"))
     assert reply.status_code == 200, reply.text
     assert not web.asked
-    assert f"{web.base_url}/pixel.png" in received(fetching)
+    assert f"{web.base_url}/pixel.png" in get_received(fetching)
 
 
 @pytest.mark.parametrize("dialect", ["chat", "responses", "messages"])
@@ -123,17 +123,17 @@ def test_an_upstream_configured_without_links_gets_the_linked_content(serve, web
         upstreams={"plain": UpstreamTable(kind="gemini", links=False)},
         models={"plain": ("plain/gemini-3.8-flash",)},
     )
-    reply = posted(gateway, dialect, "plain", part_of(dialect, f"{web.base_url}/pixel"))
+    reply = post(gateway, dialect, "plain", part_of(dialect, f"{web.base_url}/pixel"))
     assert reply.status_code == 200, reply.text
     assert web.asked == {"/pixel": 1}
-    assert b64encode(PIXEL).decode() in received(gateway)
+    assert b64encode(PIXEL).decode() in get_received(gateway)
 
 
 def test_a_document_behind_a_link_is_sent_itself_where_only_pictures_are_fetched(fetching, web):
     paper = {"type": "document", "source": {"type": "url", "url": f"{web.base_url}/paper.pdf"}}
-    reply = posted(fetching, "messages", "gpt", paper)
+    reply = post(fetching, "messages", "gpt", paper)
     assert reply.status_code == 200, reply.text
-    assert b64encode(PDF).decode() in received(fetching)
+    assert b64encode(PDF).decode() in get_received(fetching)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_document_behind_a_link_is_sent_itself_where_only_pictures_are_fetched
 )
 @pytest.mark.parametrize("dialect", ["chat", "responses", "gemini"])
 def test_what_cannot_be_fetched_is_refused_with_its_place(fetching, web, dialect, file, why):
-    reply = posted(fetching, dialect, "claude", part_of(dialect, web.base_url + file))
+    reply = post(fetching, dialect, "claude", part_of(dialect, web.base_url + file))
     assert reply.status_code == 400
     error = reply.json()["error"]
     assert error["message"].endswith(f"cannot be fetched: {why}")
@@ -160,7 +160,7 @@ def test_what_cannot_be_fetched_is_refused_with_its_place(fetching, web, dialect
 
 def test_nothing_is_fetched_from_our_own_network_unless_it_is_allowed(serve, web):
     gateway = serve()
-    reply = posted(gateway, "chat", "claude", part_of("chat", f"{web.base_url}/pixel.png"))
+    reply = post(gateway, "chat", "claude", part_of("chat", f"{web.base_url}/pixel.png"))
     assert (reply.status_code, reply.json()["error"]["code"]) == (400, "media_not_fetched")
     assert "it has no public address" in reply.text
     assert not web.asked
@@ -168,7 +168,7 @@ def test_nothing_is_fetched_from_our_own_network_unless_it_is_allowed(serve, web
 
 def test_nothing_is_fetched_where_that_is_switched_off(serve, web):
     gateway = serve(media=MediaTable(fetch=False, allow=("127.0.0.0/8",)))
-    reply = posted(gateway, "chat", "claude", part_of("chat", f"{web.base_url}/pixel.png"))
+    reply = post(gateway, "chat", "claude", part_of("chat", f"{web.base_url}/pixel.png"))
     assert (reply.status_code, reply.json()["error"]["code"]) == (400, "media_not_fetched")
     assert not web.asked
 
@@ -181,7 +181,7 @@ def test_a_long_continued_conversation_keeps_its_image_and_fetches_it_once(fetch
         body = {"model": "claude", "messages": said}
         reply = httpx2.post(fetching.base_url + PATHS["chat"], json=body)
         assert reply.status_code == 200, reply.text
-        assert b64encode(PIXEL).decode() in received(fetching)
+        assert b64encode(PIXEL).decode() in get_received(fetching)
     assert web.asked == {"/pixel.png": 1}
 
 

@@ -15,7 +15,7 @@ class Held:
     """Something a frame holds on to."""
 
 
-def _failed() -> tuple[Exception, "weakref.ref[Held]"]:
+def _fail() -> tuple[Exception, "weakref.ref[Held]"]:
     held = Held()
     try:
         try:
@@ -28,7 +28,7 @@ def _failed() -> tuple[Exception, "weakref.ref[Held]"]:
 
 def test_an_error_is_kept_as_its_message_after_all_observers_were_called():
     seen: list[int] = []
-    problem, held = _failed()
+    problem, held = _fail()
     record = Record(problem=problem, crash=problem, model="m" * 10_000)
     Observers(on_end=[lambda told: seen.append(len(told.problem.message))]).end(record)
     del problem

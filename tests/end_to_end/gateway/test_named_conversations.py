@@ -71,7 +71,7 @@ def post(gateway, path, body, **headers):
         return answer.read()
 
 
-def sent(gateway):
+def send(gateway):
     return json.loads(gateway.simulator.requests[-1].body)
 
 
@@ -105,7 +105,7 @@ def test_messages_continues_with_only_the_result(gateway, claude, name, model, s
     result = {"type": "tool_result", "tool_use_id": call.id, "content": RESULT}
     second = in_messages(claude, name, stream, model=model, messages=[{"role": "user", "content": [result]}])
     assert "72" in second.content[-1].text
-    assert "Be brief." in json.dumps(sent(gateway))
+    assert "Be brief." in json.dumps(send(gateway))
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -146,11 +146,11 @@ def test_a_client_that_sends_the_whole_history_again_is_understood(gateway, chat
     ]
     second = in_chat(chat, name, stream=False, model="gem", messages=history)
     assert "72" in second.content
-    assert len(sent(gateway)["contents"]) == 3
-    assert "thoughtSignature" in json.dumps(sent(gateway))
+    assert len(send(gateway)["contents"]) == 3
+    assert "thoughtSignature" in json.dumps(send(gateway))
     history += [{"role": "assistant", "content": second.content}, {"role": "user", "content": "Thank you."}]
     in_chat(chat, name, stream=False, model="gem", messages=history)
-    assert len(sent(gateway)["contents"]) == 5
+    assert len(send(gateway)["contents"]) == 5
 
 
 def test_a_client_that_sends_from_the_last_answer_on_is_understood(gateway, chat, name):
@@ -159,14 +159,14 @@ def test_a_client_that_sends_from_the_last_answer_on_is_understood(gateway, chat
     call = first.tool_calls[0]
     tail = [first.model_dump(exclude_none=True), {"role": "tool", "tool_call_id": call.id, "content": RESULT}]
     in_chat(chat, name, stream=False, model="gem", messages=tail)
-    assert len(sent(gateway)["contents"]) == 3
+    assert len(send(gateway)["contents"]) == 3
 
 
 def test_a_system_message_that_comes_with_every_turn_is_kept_once(gateway, chat, name):
     system = {"role": "system", "content": "Be brief."}
     in_chat(chat, name, stream=False, model="gpt", messages=[system, {"role": "user", "content": "Hello"}])
     in_chat(chat, name, stream=False, model="gpt", messages=[system, {"role": "user", "content": "Hello again"}])
-    assert [message["role"] for message in sent(gateway)["messages"]] == ["system", "user", "assistant", "user"]
+    assert [message["role"] for message in send(gateway)["messages"]] == ["system", "user", "assistant", "user"]
 
 
 def test_a_history_that_differs_from_the_stored_one_is_a_conflict(chat, name):
@@ -215,7 +215,7 @@ def test_the_native_endpoint_has_gemini_tools_and_a_conversation(gateway, name, 
     named = {"id": call["id"]} if "id" in call else {}
     parts = turn(input=[{"functionResponse": {**named, "name": "get_weather", "response": {"temp": 72}}}])
     assert "72" in "".join(part.get("text", "") for part in parts)
-    assert "Be brief." in json.dumps(sent(gateway))
+    assert "Be brief." in json.dumps(send(gateway))
     parts = turn(input=[{"role": "user", "parts": [{"text": "Thank you."}]}], tools=[])
     assert parts
 
@@ -224,7 +224,7 @@ def test_the_native_endpoint_names_a_conversation_that_has_no_name(gateway):
     first = json.loads(post(gateway, "/v1/gemini", {"model": "gem", "input": "Hello"}))
     second = {"model": "gem", "input": "Hello again", "conversation": first["conversation"]}
     post(gateway, "/v1/gemini", second)
-    assert len(sent(gateway)["contents"]) == 3
+    assert len(send(gateway)["contents"]) == 3
 
 
 @pytest.mark.parametrize("said", [None, 7, [], [{"text": "a"}, {"role": "user", "parts": [{"text": "b"}]}], [7]])
@@ -289,6 +289,6 @@ def test_a_system_message_that_changes_with_every_turn_is_used(gateway, chat, na
     for day in ("Monday", "Tuesday"):
         messages = [{"role": "system", "content": f"It is {day}."}, {"role": "user", "content": f"Hello {day}"}]
         in_chat(chat, name, stream=False, model="gpt", messages=messages)
-    told = sent(gateway)["messages"]
+    told = send(gateway)["messages"]
     assert [message["role"] for message in told] == ["system", "user", "assistant", "user"]
     assert told[0]["content"] == "It is Tuesday."

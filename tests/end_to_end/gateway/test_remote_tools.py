@@ -8,7 +8,7 @@ import openai
 import pytest
 
 from dragoman.simulator.runner import in_thread
-from end_to_end.gateway.test_agents import MODELS, scripted, seen_since, toolbox
+from end_to_end.gateway.test_agents import MODELS, list_seen_since, toolbox, write_script
 from server.agents import WEATHER, Client
 from server.conftest import serving
 
@@ -20,7 +20,7 @@ TOOLSET = {"type": "mcp_toolset", "mcp_server_name": "files"}
 
 @pytest.fixture(scope="module")
 def gateway():
-    with in_thread(script=scripted) as simulator, serving(simulator, tools=toolbox()) as running:
+    with in_thread(script=write_script) as simulator, serving(simulator, tools=toolbox()) as running:
         yield running
 
 
@@ -49,7 +49,7 @@ def test_responses_reports_server_calls_as_openai_does(gateway, upstream, stream
     before = len(gateway.simulator.requests)
     again = client.ask("and now?", **asked)
     assert [item.type for item in again.raw.output] == ["message"]
-    (seen,) = seen_since(gateway, before)
+    (seen,) = list_seen_since(gateway, before)
     assert seen.status == 200
     assert "<a>" in seen.body.decode()
 
@@ -92,7 +92,7 @@ def test_messages_reports_server_calls_as_anthropic_does(gateway, upstream, stre
 
     before = len(gateway.simulator.requests)
     client.ask("and now?", **asked)
-    (seen,) = seen_since(gateway, before)
+    (seen,) = list_seen_since(gateway, before)
     assert seen.status == 200
     assert "<a>" in seen.body.decode()
 
@@ -146,7 +146,7 @@ def test_a_choice_of_a_servers_tool_forces_the_first_call_only(gateway, choice, 
     before = len(gateway.simulator.requests)
     client, asked = responses(gateway, "claude", stream=True)
     client.ask("own", tool_choice=choice, **asked)
-    first, second = (seen.json().get("tool_choice") for seen in seen_since(gateway, before))
+    first, second = (seen.json().get("tool_choice") for seen in list_seen_since(gateway, before))
     assert first == sent
     assert second in (None, {"type": "auto"})
 
@@ -195,7 +195,7 @@ def test_a_call_that_needs_approval_runs_after_the_client_approves_it(gateway, s
 
     before = len(gateway.simulator.requests)
     client.ask("and now?", **asked)
-    (seen,) = seen_since(gateway, before)
+    (seen,) = list_seen_since(gateway, before)
     assert seen.status == 200
     assert ("<a>" in seen.body.decode()) is approve
 
@@ -212,7 +212,7 @@ def test_an_approved_call_is_run_once_however_often_the_request_is_sent():
         return f"<{path}>"
 
     tools.register(read, namespace="files")
-    with in_thread(script=scripted) as simulator, serving(simulator, tools=tools) as gateway:
+    with in_thread(script=write_script) as simulator, serving(simulator, tools=tools) as gateway:
         client, asked = responses(gateway, "gpt", stream=False, require_approval={"never": {"tool_names": ["other"]}})
         wanted = client.ask("own", **asked).raw.output[-1]
         assert run == []
@@ -241,7 +241,7 @@ def test_an_approval_that_nothing_waits_for_is_refused_by_its_name(gateway, upst
     with pytest.raises(openai.BadRequestError, match="mcp_approval_request with the id 'mcpr_none'") as raised:
         client.ask("hello", **asked)
     assert raised.value.body["param"] == "input[0].approval_request_id"
-    assert not seen_since(gateway, before)
+    assert not list_seen_since(gateway, before)
 
 
 def test_an_approval_for_a_server_of_the_vendor_is_forwarded(gateway):

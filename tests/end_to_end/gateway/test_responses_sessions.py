@@ -8,7 +8,7 @@ import openai
 import pytest
 
 from dragoman.config import KeyTable, SessionsTable
-from server.responding import FLAT, MODELS, NESTED, OTHER, QUESTION, calls_of, create_response, result, sent
+from server.responding import FLAT, MODELS, NESTED, OTHER, QUESTION, calls_of, create_response, result, send
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_a_result_for_a_call_that_was_never_made_is_refused_by_its_id(client, na
 def test_signatures_of_calls_are_sent_back_to_their_issuer(gateway, client, name):
     (call,) = calls_of(client.responses.create(model="gem", conversation=name, input=QUESTION, tools=[FLAT]))
     client.responses.create(model="gem", conversation=name, input=[result(call)])
-    told = sent(gateway)["contents"][1]["parts"][0]
+    told = send(gateway)["contents"][1]["parts"][0]
     assert told["functionCall"]["name"] == "get_weather"
     assert told["thoughtSignature"].startswith("ZHJhZ29tYW4tc2lt")
 
@@ -101,13 +101,13 @@ def test_signatures_of_calls_are_sent_back_to_their_issuer(gateway, client, name
 def test_sent_tools_replace_the_stored_ones_and_none_clear_them(gateway, client, name):
     client.responses.create(model="gpt", conversation=name, input="Hello", tools=[FLAT])
     client.responses.create(model="gpt", conversation=name, input="Hello again")
-    assert [tool["function"]["name"] for tool in sent(gateway)["tools"]] == ["get_weather"]
+    assert [tool["function"]["name"] for tool in send(gateway)["tools"]] == ["get_weather"]
     client.responses.create(model="gpt", conversation=name, input="Hello again, then", tools=[OTHER])
-    assert [tool["function"]["name"] for tool in sent(gateway)["tools"]] == ["get_time"]
+    assert [tool["function"]["name"] for tool in send(gateway)["tools"]] == ["get_time"]
     client.responses.create(model="gpt", conversation=name, input="Hello for the third time", tools=[])
-    assert not sent(gateway).get("tools")
+    assert not send(gateway).get("tools")
     client.responses.create(model="gpt", conversation=name, input="Hello for the fourth time")
-    assert not sent(gateway).get("tools")
+    assert not send(gateway).get("tools")
 
 
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "name": "get_weather"}], ids=["required", "named"])
@@ -115,16 +115,16 @@ def test_a_stored_choice_does_not_force_a_call_on_the_turn_with_its_result(gatew
     first = client.responses.create(model="gpt", conversation=name, input=QUESTION, tools=[FLAT], tool_choice=choice)
     (call,) = calls_of(first)
     second = client.responses.create(model="gpt", conversation=name, input=[result(call)])
-    assert sent(gateway).get("tool_choice", "auto") == "auto"
+    assert send(gateway).get("tool_choice", "auto") == "auto"
     assert "72" in second.output_text
     third = client.responses.create(model="gpt", conversation=name, input="And in Paris?")
-    assert sent(gateway)["tool_choice"] != "auto"
+    assert send(gateway)["tool_choice"] != "auto"
     assert calls_of(third)
 
 
 def test_the_gateway_keeps_the_state_on_an_openai_upstream_too(gateway, client, name):
     first = client.responses.create(model="resp", conversation=name, input=QUESTION, tools=[FLAT])
-    asked = sent(gateway)
+    asked = send(gateway)
     assert asked["store"] is False
     assert "conversation" not in asked
     assert "reasoning.encrypted_content" in asked["include"]
@@ -224,7 +224,7 @@ def test_an_item_that_is_only_referred_to_is_found(gateway, client):
     said = {"role": "user", "content": QUESTION}
     second = client.responses.create(model="gpt", input=[said, *referred, result(call)], tools=[FLAT])
     assert "72" in second.output_text
-    assert sent(gateway)["messages"][1]["tool_calls"][0]["id"] == call.call_id
+    assert send(gateway)["messages"][1]["tool_calls"][0]["id"] == call.call_id
     with pytest.raises(openai.NotFoundError, match="rs_nowhere"):
         client.responses.create(model="gpt", input=[{"type": "item_reference", "id": "rs_nowhere"}])
 
@@ -292,4 +292,4 @@ def test_the_state_is_left_to_the_upstream_where_that_is_configured(serve, tmp_p
     client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
     first = client.responses.create(model="resp", input="Hello")
     client.responses.create(model="resp", input="Hello again", previous_response_id=first.id)
-    assert sent(gateway)["previous_response_id"] == first.id
+    assert send(gateway)["previous_response_id"] == first.id

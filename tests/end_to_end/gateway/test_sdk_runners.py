@@ -42,7 +42,7 @@ def assert_weather_in(text: str) -> None:
     assert all(get_weather(city) in text for city in ("Paris", "Tokyo"))
 
 
-def sent_since(gateway: Gateway, number: int) -> list[Any]:
+def list_sent_since(gateway: Gateway, number: int) -> list[Any]:
     """Return what the upstream was sent after that many requests, all of which it must have taken."""
     seen = list(gateway.simulator.requests)[number:]
     assert {one.status for one in seen} == {200}
@@ -83,7 +83,7 @@ def test_an_agents_sdk_agent_runs_its_tools_and_continues(gateway, kind, upstrea
     first, again = asyncio.run(talk())
     assert_weather_in(first)
     assert get_weather("Rome") in again
-    assert len(sent_since(gateway, before)) == 4
+    assert len(list_sent_since(gateway, before)) == 4
 
 
 @whole_and_streamed
@@ -101,7 +101,7 @@ def test_anthropics_tool_runner_runs_a_tool(gateway, upstream, streamed):
     )
     messages: list[Any] = [turn.get_final_message() if streamed else turn for turn in runner]
     assert_weather_in("".join(block.text for block in messages[-1].content if block.type == "text"))
-    assert len(sent_since(gateway, before)) == 2
+    assert len(list_sent_since(gateway, before)) == 2
 
 
 def test_reasoning_of_a_responses_model_returns_to_it_through_a_messages_client(gateway):
@@ -115,7 +115,7 @@ def test_reasoning_of_a_responses_model_returns_to_it_through_a_messages_client(
         thinking={"type": "adaptive", "display": "summarized"},
         output_config={"effort": "high"},
     ).until_done()
-    first, second = sent_since(gateway, before)
+    first, second = list_sent_since(gateway, before)
     assert first["store"] is False
     thoughts = [item for item in second["input"] if item["type"] == "reasoning"]
     assert [bool(thought["encrypted_content"]) for thought in thoughts] == [True]
@@ -135,4 +135,4 @@ def test_googles_sdk_calls_functions_automatically_and_continues(gateway, upstre
 
     assert_weather_in(asked(BOTH))
     assert get_weather("Rome") in asked("And the weather in Rome?")
-    assert len(sent_since(gateway, before)) == 4
+    assert len(list_sent_since(gateway, before)) == 4

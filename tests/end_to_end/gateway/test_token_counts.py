@@ -22,7 +22,7 @@ ASKED = {
 }
 
 
-def counted(gateway, client, model):
+def count(gateway, client, model):
     path, body, member = ASKED[client]
     named = body if "MODEL" in path else {**body, "model": model}
     told = httpx2.post(gateway.base_url + path.replace("MODEL", model), json=named)
@@ -33,14 +33,14 @@ def counted(gateway, client, model):
 @pytest.mark.parametrize("model", ["gem", "claude", "resp", "vgem", "vclaude", "assist"])
 @pytest.mark.parametrize("client", ASKED)
 def test_tokens_are_counted_where_they_would_be_answered(gateway, client, model):
-    tokens, estimated = counted(gateway, client, model)
+    tokens, estimated = count(gateway, client, model)
     assert 4 < tokens < 40
     assert estimated is None
 
 
 @pytest.mark.parametrize("client", ASKED)
 def test_an_estimated_count_is_marked_in_a_header(gateway, client):
-    tokens, estimated = counted(gateway, client, "gpt")
+    tokens, estimated = count(gateway, client, "gpt")
     assert tokens > 4
     assert estimated == "true"
 

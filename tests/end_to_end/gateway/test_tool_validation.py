@@ -38,7 +38,7 @@ CHOICES = {
 }
 
 
-def posted(gateway, dialect, model, **body):
+def post(gateway, dialect, model, **body):
     path = PATHS.get(dialect, f"/v1beta/models/{model}:generateContent")
     named = {} if dialect == "gemini" else {"model": model}
     return httpx2.post(gateway.base_url + path, json={**named, **HISTORY[dialect], **body})
@@ -73,7 +73,7 @@ def test_a_tool_that_cannot_be_read_is_refused_wherever_it_would_go(gateway, dia
     tools = tools_of(dialect, {"fine": GOOD, "broken": GOOD})
     broken = (tools[0]["function_declarations"] if dialect == "gemini" else tools)[1]
     (broken["function"] if dialect == "chat" else broken).update(name=5, description=["no", "words"])
-    reply = posted(gateway, dialect, home[dialect] if same else FOREIGN[dialect], tools=tools)
+    reply = post(gateway, dialect, home[dialect] if same else FOREIGN[dialect], tools=tools)
     assert reply.status_code == 400
     assert reply.text.count("Expected `str") in {2, 4}
     assert "invalid_tool" in reply.text
@@ -86,8 +86,8 @@ def test_a_rejection_in_the_same_dialect_lists_all_faults(gateway, dialect):
     tools = tools_of(dialect, {"unreadable": GOOD, "broken": BAD})
     unreadable = (tools[0]["function_declarations"] if dialect == "gemini" else tools)[0]
     (unreadable["function"] if dialect == "chat" else unreadable).update(name=5)
-    passed = posted(gateway, dialect, home[dialect], tools=tools)
-    translated = posted(gateway, dialect, FOREIGN[dialect], tools=tools)
+    passed = post(gateway, dialect, home[dialect], tools=tools)
+    translated = post(gateway, dialect, FOREIGN[dialect], tools=tools)
     assert "4 errors in the definitions of tools" in passed.text
     words = [reply.json()["error"]["message"] for reply in (passed, translated)]
     assert words[0] == words[1]
@@ -97,7 +97,7 @@ def test_a_rejection_in_the_same_dialect_lists_all_faults(gateway, dialect):
 def test_what_a_vendor_may_take_it_judges_itself(serve, dialect):
     gateway = serve()
     home = {"chat": "gpt", "responses": "resp", "messages": "claude", "gemini": "gem"}
-    reply = posted(gateway, dialect, home[dialect], tools=tools_of(dialect, {"fine": GOOD, "broken": BAD}))
+    reply = post(gateway, dialect, home[dialect], tools=tools_of(dialect, {"fine": GOOD, "broken": BAD}))
     assert reply.status_code == 400
     assert [seen.status for seen in gateway.simulator.requests] == [400]
 
@@ -105,7 +105,7 @@ def test_what_a_vendor_may_take_it_judges_itself(serve, dialect):
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_the_choice_of_a_tool_that_is_not_there_is_refused(gateway, dialect):
     heard = len(gateway.simulator.requests)
-    reply = posted(gateway, dialect, FOREIGN[dialect], tools=tools_of(dialect, {"fine": GOOD}), **CHOICES[dialect])
+    reply = post(gateway, dialect, FOREIGN[dialect], tools=tools_of(dialect, {"fine": GOOD}), **CHOICES[dialect])
     assert reply.status_code == 400
     assert "invalid_tool" in reply.text
     assert ", which is not in tools" in reply.text
@@ -115,10 +115,10 @@ def test_the_choice_of_a_tool_that_is_not_there_is_refused(gateway, dialect):
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_two_tools_of_one_name_that_are_not_the_same_are_refused(gateway, dialect):
     one, other = (tools_of(dialect, {"same": schema}) for schema in (GOOD, {"type": "object"}))
-    reply = posted(gateway, dialect, FOREIGN[dialect], tools=[*one, *other])
+    reply = post(gateway, dialect, FOREIGN[dialect], tools=[*one, *other])
     assert reply.status_code == 400
     assert 'has the same name, \\"same\\"' in reply.text
-    assert posted(gateway, dialect, FOREIGN[dialect], tools=[*one, *one]).status_code == 200
+    assert post(gateway, dialect, FOREIGN[dialect], tools=[*one, *one]).status_code == 200
 
 
 def test_many_tools_are_validated_once_and_outside_the_event_loop(serve, monkeypatch):
@@ -140,7 +140,7 @@ def test_many_tools_are_validated_once_and_outside_the_event_loop(serve, monkeyp
         for at in range(50)
     }
     for _ in range(2):
-        assert posted(gateway, "messages", "gem", tools=tools_of("messages", schemas)).status_code == 200
+        assert post(gateway, "messages", "gem", tools=tools_of("messages", schemas)).status_code == 200
     assert len(looked_at) == 50
     assert "gateway" not in looked_at
 
@@ -148,6 +148,6 @@ def test_many_tools_are_validated_once_and_outside_the_event_loop(serve, monkeyp
 def test_a_call_in_the_history_that_cannot_be_read_has_a_code_of_its_own(gateway):
     call = {"id": 5, "type": "function", "function": {"name": "f", "arguments": "{}"}}
     messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": [call]}]
-    reply = posted(gateway, "chat", "gem", messages=messages)
+    reply = post(gateway, "chat", "gem", messages=messages)
     assert reply.status_code == 400
     assert reply.json()["error"]["code"] == "invalid_tool_call"

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from dragoman.simulator.runner import in_thread
-from server.processes import PROGRAM, serving, until
+from server.processes import PROGRAM, serve, until
 from server.test_metrics import total
 
 HELLO = {"model": "gemini-3-flash", "messages": [{"role": "user", "content": "hello"}]}
@@ -30,14 +30,14 @@ def post_chat(base_url: str, **more) -> httpx2.Response:
     return post(f"{base_url}/v1/chat/completions", json={**HELLO, **more})
 
 
-def scraped(base_url: str) -> str:
+def scrape(base_url: str) -> str:
     return get(f"{base_url}/metrics").text
 
 
 @pytest.fixture
 def pair(tmp_path):
     """Two workers with the simulator behind them."""
-    with serving(tmp_path, "--workers", "2") as command:
+    with serve(tmp_path, "--workers", "2") as command:
         yield command
 
 
@@ -52,7 +52,7 @@ def test_workers_are_one_gateway(pair):
         assert shown == {name}
     assert get(f"{pair.base_url}/v1/exchanges/ex_none").status_code == 404
     for _ in range(4):
-        text = scraped(pair.base_url)
+        text = scrape(pair.base_url)
         assert total(text, "dragoman_requests_total", operation="generate", outcome="answered") == 16
         assert total(text, "dragoman_workers") == 2
         assert total(text, "dragoman_open_requests") == 0
@@ -69,7 +69,7 @@ def test_both_workers_get_work_and_one_that_is_killed_is_replaced_without_a_loss
     assert [post_chat(pair.base_url).status_code for _ in range(8)] == [200] * 8
     after = until(lambda: len(pair.children()) == 3 and pair.children())
     assert len(set(after) - set(before)) == 1
-    assert total(scraped(pair.base_url), "dragoman_requests_total", operation="generate") == 24
+    assert total(scrape(pair.base_url), "dragoman_requests_total", operation="generate") == 24
     assert "exited with code -9; restarting it" in pair.errors
 
 
@@ -106,7 +106,7 @@ def test_a_worker_that_cannot_begin_again_at_once_does_not_stop_the_others(tmp_p
     config = tmp_path / "dragoman.toml"
     store = tmp_path / "s.db"
     config.write_text(f'[server]\nlisten = "127.0.0.1:0"\n[sessions]\nurl = "sqlite:///{store}"\n')
-    with serving(tmp_path, "--config", str(config), "--workers", "2") as command:
+    with serve(tmp_path, "--config", str(config), "--workers", "2") as command:
         assert post_chat(command.base_url).status_code == 200
         # A directory cannot be opened as a database; the other worker has the old one open.
         store.rename(tmp_path / "kept.db")
@@ -134,20 +134,20 @@ def test_an_open_stream_may_end_when_the_gateway_stops_and_no_new_client_is_acce
         config.write_text(
             f'[server]\nlisten = "127.0.0.1:0"\n[upstreams.up]\nkind = "simulator"\nbase_url = "{simulator.base_url}"\n'
         )
-        with serving(tmp_path, "--config", str(config), "--workers", count) as command:
+        with serve(tmp_path, "--config", str(config), "--workers", count) as command:
             asked_for = stream("POST", f"{command.base_url}/v1/chat/completions", json={**HELLO, "stream": True})
             with asked_for as reply:
                 pieces = reply.iter_text()
                 told = next(pieces)
                 command.process.send_signal(signal.SIGTERM)
-                until(lambda: refused(command.base_url))
+                until(lambda: require_rejected(command.base_url))
                 assert command.process.poll() is None
                 told += "".join(pieces)
             assert told.endswith("data: [DONE]\n\n")
             assert command.process.wait(20) == 0
 
 
-def refused(base_url: str) -> bool:
+def require_rejected(base_url: str) -> bool:
     port = int(base_url.rpartition(":")[2])
     try:
         socket.create_connection(("127.0.0.1", port), timeout=1).close()
@@ -163,7 +163,7 @@ def test_a_stream_that_does_not_end_is_cut_when_the_grace_is_over(tmp_path):
             '[server]\nlisten = "127.0.0.1:0"\ngrace = 0.2\n'
             f'[upstreams.up]\nkind = "simulator"\nbase_url = "{simulator.base_url}"\n'
         )
-        with serving(tmp_path, "--config", str(config)) as command:
+        with serve(tmp_path, "--config", str(config)) as command:
             body = {**HELLO, "model": "gemini-3-flash~stall,after=2", "stream": True}
             with stream("POST", f"{command.base_url}/v1/chat/completions", json=body) as reply:
                 pieces = reply.iter_text()
@@ -175,7 +175,7 @@ def test_a_stream_that_does_not_end_is_cut_when_the_grace_is_over(tmp_path):
 
 
 def test_a_second_signal_stops_the_gateway_at_once(tmp_path):
-    with serving(tmp_path, "--workers", "2") as command:
+    with serve(tmp_path, "--workers", "2") as command:
         body = {**HELLO, "model": "gemini-3-flash~hang"}
         cut: list[httpx2.TransportError] = []
 
@@ -186,9 +186,9 @@ def test_a_second_signal_stops_the_gateway_at_once(tmp_path):
 
         waiting = threading.Thread(target=wait)
         waiting.start()
-        until(lambda: total(scraped(command.base_url), "dragoman_open_requests") == 1)
+        until(lambda: total(scrape(command.base_url), "dragoman_open_requests") == 1)
         command.process.send_signal(signal.SIGTERM)
-        until(lambda: refused(command.base_url))
+        until(lambda: require_rejected(command.base_url))
         command.process.send_signal(signal.SIGTERM)
         command.process.wait(10)
         waiting.join()
@@ -218,7 +218,7 @@ def test_a_key_has_as_many_requests_open_as_it_may_at_all_workers_together(tmp_p
     config = tmp_path / "dragoman.toml"
     key = {"x-api-key": "a-secret-key"}
     config.write_text('[server]\nlisten = "127.0.0.1:0"\nkeys = [{ key = "a-secret-key", concurrency = 1 }]\n')
-    with serving(tmp_path, "--config", str(config), "--workers", "2") as command:
+    with serve(tmp_path, "--config", str(config), "--workers", "2") as command:
         url = f"{command.base_url}/v1/chat/completions"
         body = {**HELLO, "model": "gemini-3-flash~stall,after=2", "stream": True}
         with stream("POST", url, json=body, headers=key) as reply:

@@ -20,11 +20,11 @@ from dragoman.http.message import Request
 from dragoman.intercept.settings import InterceptTable
 from dragoman.server.interception import Interception
 from dragoman.sessions.store import open_store
-from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_request, posted
+from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_request, post
 from intercept.surroundings import between, is_awaited, session_of, start_caller, until
 
 
-def captured(pool, middle, session, *, form="whole", text="call look", entry="me", **tools):
+def capture(pool, middle, session, *, form="whole", text="call look", entry="me", **tools):
     """Bring a client to where its calls wait for results: the client, the caller and the calls."""
     client = Client(f"{middle.base_url}/intercept/{entry}@{session}", form)
     caller = Caller(middle, "responses", f"{entry}:{session}", tools or {"look": CITY})
@@ -43,7 +43,7 @@ def parts_of(simulator):
 
 @pytest.mark.parametrize("form", ["whole", "events", "items"])
 def test_a_retry_while_calls_wait_gets_the_same_placeholder(middle, pool, simulator, form):
-    client, _, _ = captured(pool, middle, f"retried-{form}", form=form)
+    client, _, _ = capture(pool, middle, f"retried-{form}", form=form)
     count = len(simulator.requests)
     again = Client(client.base_url, form)
     assert again.say("call look") == client.history[1]["parts"][0]["text"]
@@ -51,7 +51,7 @@ def test_a_retry_while_calls_wait_gets_the_same_placeholder(middle, pool, simula
 
 
 def test_results_are_put_back_when_the_client_sends_the_same_again(middle, pool, simulator):
-    client, caller, calls = captured(pool, middle, "again")
+    client, caller, calls = capture(pool, middle, "again")
     waiting = start_caller(pool, middle, "me", "again", caller.answer, [(calls[0], "rain")])
     body = client.request(PROMPT)
     first = client.send(body)
@@ -62,7 +62,7 @@ def test_results_are_put_back_when_the_client_sends_the_same_again(middle, pool,
 
 
 def test_results_are_put_back_after_the_upstream_failed(middle, pool, simulator):
-    client, caller, calls = captured(pool, middle, "failed")
+    client, caller, calls = capture(pool, middle, "failed")
     waiting = start_caller(pool, middle, "me", "failed", caller.answer, [(calls[0], "rain")])
     path = Client.path
     try:
@@ -78,7 +78,7 @@ def test_results_are_put_back_after_the_upstream_failed(middle, pool, simulator)
 
 
 def test_a_client_that_remembers_nothing_has_its_conversation_put_back_once(middle, pool, simulator):
-    client, caller, calls = captured(pool, middle, "forgetful")
+    client, caller, calls = capture(pool, middle, "forgetful")
     waiting = start_caller(pool, middle, "me", "forgetful", caller.answer, [(calls[0], "rain")])
     body = Client(client.base_url).request(PROMPT)
     client.send(body)
@@ -120,7 +120,7 @@ def test_a_caller_that_lost_the_answer_gets_it_by_a_retry(middle, pool, simulato
     until(lambda: not session_of(middle, "me", "lost").turn.is_followed)
     client.say("call look")
     count = len(simulator.requests)
-    told = posted(f"{middle.base_url}/v1/gemini", json.loads(body))
+    told = post(f"{middle.base_url}/v1/gemini", json.loads(body))
     call = told[0]["candidates"][0]["content"]["parts"][-1]["functionCall"]
     assert (call["name"], len(simulator.requests)) == ("look", count)
     waiting = start_caller(pool, middle, "me", "lost", caller.answer, [({"id": call["id"], "name": "look"}, "rain")])
@@ -147,7 +147,7 @@ def test_a_program_that_sends_no_request_is_an_error_in_the_callers_dialect(hast
 
 
 def test_results_that_never_come_leave_the_client_free_and_are_refused_when_they_are_late(hasty, pool, simulator):
-    client, caller, calls = captured(pool, hasty, "never")
+    client, caller, calls = capture(pool, hasty, "never")
     until(lambda: session_of(hasty, "me", "never").pending_group is None)
     assert client.say("well then") == "You said: well then"
     assert parts_of(simulator) == [["text"], ["text"], ["text"]]
@@ -159,7 +159,7 @@ def test_results_that_never_come_leave_the_client_free_and_are_refused_when_they
 
 
 def test_results_that_no_client_fetches_are_a_timeout_and_still_there_for_the_next(hasty, pool):
-    client, caller, calls = captured(pool, hasty, "unfetched")
+    client, caller, calls = capture(pool, hasty, "unfetched")
     with pytest.raises(openai.APIStatusError, match=r"sent no request within 0.3 seconds"):
         caller.answer([(calls[0], "rain")])
     waiting = start_caller(pool, hasty, "me", "unfetched", caller.answer, [(calls[0], "sun")])
@@ -177,7 +177,7 @@ def test_an_unknown_call_is_refused_by_name(middle, pool, dialect):
     caller.history.append("go")
     with pytest.raises((openai.BadRequestError, anthropic.BadRequestError), match="call_nobody"):
         caller.answer([(made_up, "rain")])
-    _, known, calls = captured(pool, middle, f"{session}-known")
+    _, known, calls = capture(pool, middle, f"{session}-known")
     with pytest.raises(openai.BadRequestError, match="call_nobody"):
         known.answer([(calls[0], "rain"), (made_up, "rain")])
     with pytest.raises(openai.BadRequestError, match=calls[0]["id"]):
@@ -185,7 +185,7 @@ def test_an_unknown_call_is_refused_by_name(middle, pool, dialect):
 
 
 def test_results_for_some_of_the_calls_only_are_refused_by_the_missing_name(middle, pool):
-    _, caller, calls = captured(pool, middle, "some", text="call one, two", one=CITY, two=CITY)
+    _, caller, calls = capture(pool, middle, "some", text="call one, two", one=CITY, two=CITY)
     with pytest.raises(openai.BadRequestError, match=f"no result for '{calls[1]['id']}'"):
         caller.answer([(calls[0], "rain")])
 
@@ -217,7 +217,7 @@ def test_a_plan_that_does_not_apply_forwards_the_request_unchanged_and_is_logged
 
 
 def test_a_program_that_continues_alone_keeps_its_own_tools_and_nothing_is_captured(middle, pool, simulator):
-    client, caller, calls = captured(pool, middle, "alone")
+    client, caller, calls = capture(pool, middle, "alone")
     waiting = start_caller(pool, middle, "me", "alone", caller.answer, [(calls[0], "rain")])
     client.say(PROMPT)
     waiting.result(10)
@@ -243,7 +243,7 @@ def test_sessions_need_a_process_to_themselves(tmp_path):
 def test_what_was_captured_and_answered_outlives_the_process(simulator, pool, tmp_path):
     entries = {"me": {"upstream": "google"}}
     with between(simulator.base_url, tmp_path, intercept=entries) as first:
-        client, _, calls = captured(pool, first, "kept")
+        client, _, calls = capture(pool, first, "kept")
         until(lambda: first.passed)
     with between(simulator.base_url, tmp_path, intercept=entries) as second:
         client.base_url = f"{second.base_url}/intercept/me@kept"

@@ -6,7 +6,7 @@ import json
 import openai
 import pytest
 
-from end_to_end.intercept.test_passthrough import sent
+from end_to_end.intercept.test_passthrough import send
 from intercept.clients import CITY, MODEL, Caller, Client
 from intercept.surroundings import Gates, between, is_awaited, session_of, until
 
@@ -79,7 +79,7 @@ def test_a_reply_that_is_compressed_nevertheless_is_decompressed(server, middle)
         await exchange.send(200, headers, gzip.compress(b'{"models": []}'))
 
     server.answer = answer
-    status, headers, told = sent(middle.base_url, "/intercept/me/v1beta/models", method="GET")
+    status, headers, told = send(middle.base_url, "/intercept/me/v1beta/models", method="GET")
     assert (status, told) == (200, b'{"models": []}')
     assert "content-encoding" not in headers
     assert dict(server.heard[-1].headers)["accept-encoding"] == "identity"

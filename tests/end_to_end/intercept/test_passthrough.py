@@ -22,7 +22,7 @@ def middle(server, tmp_path_factory):
         yield one
 
 
-def sent(base_url, path, body=b"", method="POST", headers=None):
+def send(base_url, path, body=b"", method="POST", headers=None):
     """Send bytes and return status, headers and bytes."""
     parts = urlsplit(base_url)
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=20)
@@ -62,7 +62,7 @@ def test_a_thousand_recorded_exchanges_pass_byte_by_byte(server, middle):
         pieces = [reply[at : at + 700] for at in range(0, len(reply), 700)] if stream else [reply]
         answering(server, one["status"] or 200, {"content-type": kind}, *pieces)
         path = one["url_path"] or PATH
-        status, headers, told = sent(middle.base_url, f"/intercept/{name}{path}", body)
+        status, headers, told = send(middle.base_url, f"/intercept/{name}{path}", body)
         assert (status, headers["content-type"], told) == (one["status"] or 200, kind, reply)
         assert (server.heard[-1].body, server.heard[-1].target) == (body, path)
 
@@ -81,7 +81,7 @@ def test_a_thousand_recorded_exchanges_pass_byte_by_byte(server, middle):
 )
 def test_a_body_that_cannot_be_read_is_forwarded_as_it_is(server, middle, body):
     answering(server, 400, {"content-type": "application/json"}, b'{"error": "as the upstream says"}')
-    status, _, told = sent(middle.base_url, "/intercept/google" + PATH, body)
+    status, _, told = send(middle.base_url, "/intercept/google" + PATH, body)
     assert (status, told) == (400, b'{"error": "as the upstream says"}')
     assert server.heard[-1].body == body
 
@@ -90,7 +90,7 @@ def test_a_body_that_cannot_be_read_is_forwarded_as_it_is(server, middle, body):
 def test_an_unknown_path_and_any_method_are_forwarded_with_their_query(server, middle, method):
     answering(server, 418, {"x-odd": "1", "content-type": "text/plain"}, b"teapot")
     path = "/some/where%2Felse/v9?b=%20c&alt=media"
-    status, headers, told = sent(middle.base_url, "/intercept/vertex" + path, b"x" * 10, method)
+    status, headers, told = send(middle.base_url, "/intercept/vertex" + path, b"x" * 10, method)
     assert (status, headers["x-odd"], told) == (418, "1", b"teapot")
     assert (server.heard[-1].method, server.heard[-1].target, server.heard[-1].body) == (method, path, b"x" * 10)
 
@@ -107,7 +107,7 @@ def test_the_clients_own_credentials_go_on_and_the_gateways_never_do(server, mid
         "x-dragoman-key": "ours",
     }
     for name in ("google", "assist", "vertex"):
-        sent(middle.base_url, f"/intercept/{name}{PATH}?key=mine-as-well&x=1&access_token=mine", b"{}", headers=own)
+        send(middle.base_url, f"/intercept/{name}{PATH}?key=mine-as-well&x=1&access_token=mine", b"{}", headers=own)
         heard = server.heard[-1]
         assert heard.target == PATH + "?key=mine-as-well&x=1&access_token=mine"
         told = dict(heard.headers)
@@ -146,7 +146,7 @@ def test_the_first_event_is_forwarded_before_the_last_one_comes(server, middle):
 
 @pytest.mark.parametrize("name", ["nobody", "claude"])
 def test_requests_go_only_to_configured_upstreams_with_the_gemini_api(middle, name):
-    status, _, told = sent(middle.base_url, f"/intercept/{name}{PATH}", b"{}")
+    status, _, told = send(middle.base_url, f"/intercept/{name}{PATH}", b"{}")
     assert status == 404
     assert name in json.loads(told)["error"]["message"]
 
@@ -155,7 +155,7 @@ def test_an_unreachable_upstream_is_an_error_in_the_programs_dialect(tmp_path):
     with upstream() as gone:
         base_url = gone.base_url
     with between(base_url, tmp_path) as middle:
-        status, _, told = sent(middle.base_url, "/intercept/google" + PATH, b"{}")
+        status, _, told = send(middle.base_url, "/intercept/google" + PATH, b"{}")
         assert (status, json.loads(told)["error"]["code"]) == (503, 503)
 
 
@@ -169,7 +169,7 @@ def test_if_keys_are_configured_a_program_sends_one_in_addition_to_its_own(serve
             ({"x-dragoman-key": "wrong"}, 401),
             ({"x-dragoman-key": "ours", "x-goog-api-key": "mine"}, 200),
         ):
-            status, _, told = sent(middle.base_url, path, b"{}", headers=shown)
+            status, _, told = send(middle.base_url, path, b"{}", headers=shown)
             assert status == expected
             assert status == 200 or "in x-dragoman-key" in json.loads(told)["error"]["message"]
         assert dict(server.heard[-1].headers)["x-goog-api-key"] == "mine"

@@ -11,7 +11,7 @@ from intercept.surroundings import is_awaited, until
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 
 
-def waited(pool, middle, session, work, **asked):
+def wait(pool, middle, session, work, **asked):
     waiting = pool.submit(work, **asked)
     until(lambda: is_awaited(middle, "me", session) or waiting.done())
     return waiting
@@ -21,12 +21,12 @@ def test_a_free_form_tool_is_called_with_a_text_and_answered_as_such(middle, poo
     client = Client(f"{middle.base_url}/intercept/me@free")
     sdk = middle.client(openai.OpenAI, "/v1")
     asked = {"model": MODEL, "conversation": "me:free", "tools": [{"type": "custom", "name": "shell"}]}
-    waiting = waited(pool, middle, "free", sdk.responses.create, input="go", **asked)
+    waiting = wait(pool, middle, "free", sdk.responses.create, input="go", **asked)
     client.say("call shell")
     call = waiting.result(10).output[-1]
     assert (call.type, call.name) == ("custom_tool_call", "shell")
     result = {"type": "custom_tool_call_output", "call_id": call.call_id, "output": "done"}
-    waiting = waited(pool, middle, "free", sdk.responses.create, input=[result], **asked)
+    waiting = wait(pool, middle, "free", sdk.responses.create, input=[result], **asked)
     assert "done" in client.say(PROMPT)
     assert "done" in waiting.result(10).output_text
     assert last_request(simulator)["contents"][-1]["parts"][0]["functionResponse"]["name"] == "shell"
@@ -39,7 +39,7 @@ def test_images_and_failures_are_in_the_results_they_belong_to(middle, pool, sim
     asked = {"model": MODEL, "max_tokens": 500, "tools": tools}
     asked["extra_headers"] = {"x-dragoman-conversation": "me:seen"}
     begun = [{"role": "user", "content": "go"}]
-    waiting = waited(pool, middle, "seen", sdk.messages.create, messages=begun, **asked)
+    waiting = wait(pool, middle, "seen", sdk.messages.create, messages=begun, **asked)
     client.say("call one, two")
     said = waiting.result(10).content
     calls = [block for block in said if block.type == "tool_use"]
@@ -49,7 +49,7 @@ def test_images_and_failures_are_in_the_results_they_belong_to(middle, pool, sim
         {"type": "tool_result", "tool_use_id": calls[1].id, "content": "no luck", "is_error": True},
     ]
     history = [*begun, {"role": "assistant", "content": said}, {"role": "user", "content": results}]
-    waiting = waited(pool, middle, "seen", sdk.messages.create, messages=history, **asked)
+    waiting = wait(pool, middle, "seen", sdk.messages.create, messages=history, **asked)
     client.say(PROMPT)
     waiting.result(10)
     told = last_request(simulator)["contents"][-1]["parts"]
@@ -64,11 +64,11 @@ def test_a_client_of_vertex_is_served_by_the_same_rules(middle, pool, simulator,
     client = Client(f"{middle.base_url}/intercept/me@vertex", "events")
     monkeypatch.setattr(client, "bearer", True)
     caller = Caller(middle, "chat", "me:vertex", {"look": CITY}, streamed=True)
-    waiting = waited(pool, middle, "vertex", caller.ask, prompt="go")
+    waiting = wait(pool, middle, "vertex", caller.ask, prompt="go")
     client.say("call look")
     _, calls = waiting.result(10)
     assert [one["name"] for one in calls] == ["look"]
-    waiting = waited(pool, middle, "vertex", caller.answer, results=[(calls[0], "rain")])
+    waiting = wait(pool, middle, "vertex", caller.answer, results=[(calls[0], "rain")])
     assert "rain" in client.say(PROMPT)
     assert "rain" in waiting.result(10)[0]
     assert "functionResponse" in last_request(simulator)["contents"][-1]["parts"][0]

@@ -14,7 +14,7 @@ PACKAGES = Path(__file__).parent / "node"
 def modules(request: pytest.FixtureRequest) -> Path:
     """Install the packages from npm, once for each lock, and return their folder."""
     assert request.config.cache is not None
-    return npm.installed(PACKAGES, request.config.cache.mkdir("node-mcp")) / "node_modules"
+    return npm.install(PACKAGES, request.config.cache.mkdir("node-mcp")) / "node_modules"
 
 
 @pytest.fixture(scope="session")
@@ -22,4 +22,4 @@ def programs(request: pytest.FixtureRequest) -> Path:
     """Install servers written in Python, once, and return the folder of their programs."""
     assert request.config.cache is not None
     cache = request.config.cache.mkdir("python-mcp")
-    return pypi.installed(cache, "mcp-server-time==2026.10.19", "mcp-server-git==2026.10.19")
+    return pypi.install(cache, "mcp-server-time==2026.10.19", "mcp-server-git==2026.10.19")

@@ -18,7 +18,7 @@ from dragoman.http.server import listen
 from dragoman.server.runner import running
 from dragoman.simulator import Answer, Call, Received
 from dragoman.web_settings import WebTable
-from mcp_hosts import posted
+from mcp_hosts import post
 
 CANARY = "canary-4711"
 
@@ -131,14 +131,14 @@ def test_a_task_waits_for_the_users_approval(tmp_path, approved):
             in_a_gateway(stage, tmp_path) as base_url,
             httpx2.AsyncClient(timeout=30) as http,
         ):
-            told = await _asked(http, base_url, "tools/call", "query", name="query", arguments={"prompt": stage.prompt})
+            told = await _ask(http, base_url, "tools/call", "query", name="query", arguments={"prompt": stage.prompt})
             task = told["taskId"]
             told = await _until(http, base_url, task, "input_required")
             ((topic, question),) = told["inputRequests"].items()
             assert CANARY in question["params"]["message"]
             assert not stage.leaked
             answers = {topic: {"action": "accept", "content": {"approve": approved}}}
-            await _asked(http, base_url, "tasks/update", task, taskId=task, inputResponses=answers)
+            await _ask(http, base_url, "tasks/update", task, taskId=task, inputResponses=answers)
             told = await _until(http, base_url, task, "completed")
             assert stage.leaked is approved
             assert told["result"]["structuredContent"]["stop_reason"] == "finished"
@@ -146,13 +146,13 @@ def test_a_task_waits_for_the_users_approval(tmp_path, approved):
     asyncio.run(scene())
 
 
-async def _asked(http: Any, base_url: str, method: str, target: str, **params: Any) -> dict[str, Any]:
-    return (await http.post(f"{base_url}/mcp", **posted(method, target, **params))).json()["result"]
+async def _ask(http: Any, base_url: str, method: str, target: str, **params: Any) -> dict[str, Any]:
+    return (await http.post(f"{base_url}/mcp", **post(method, target, **params))).json()["result"]
 
 
 async def _until(http: Any, base_url: str, task: str, status: str) -> dict[str, Any]:
     for _ in range(500):
-        told = await _asked(http, base_url, "tasks/get", task, taskId=task)
+        told = await _ask(http, base_url, "tasks/get", task, taskId=task)
         if told["status"] == status:
             return told
         await asyncio.sleep(0.02)

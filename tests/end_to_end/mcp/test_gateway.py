@@ -70,7 +70,7 @@ def test_an_untrusted_server_is_called_once_and_a_local_one_again(settings, told
         assert told in Client(gateway, "chat", stream=False, model="helper").ask("go").text
 
 
-def growing(received):
+def grow(received):
     """Let a server offer one more tool, wait until it is there, and call it."""
     turns = received.request.turns
     done = [call.name for turn in turns for call in turn.calls]
@@ -89,7 +89,7 @@ def test_a_tool_that_a_server_adds_during_a_run_is_offered_from_the_next_turn_on
     agents = {"helper": AgentTable(model="gem", tools=("near",), limits=limits)}
     agents["alone"] = AgentTable(model="gem", limits=limits)
     with (
-        in_thread(script=growing) as simulator,
+        in_thread(script=grow) as simulator,
         serving(simulator, servers={"near": plain(trusted=True)}, agents=agents) as gateway,
     ):
         client = Client(gateway, "responses", stream=False, model="helper" if way == "agent" else "alone")

@@ -48,14 +48,14 @@ async def runs_left(tmp_path) -> list[str]:
     return [name for (name,) in rows]
 
 
-def answering(received):
+def answer(received):
     return Answer(text=f"turn {len(received.request.turns)}")
 
 
 @asynccontextmanager
-async def staged(tmp_path, **mcp):
+async def stage(tmp_path, **mcp):
     """A gateway on the simulator; yields a function that sends a query, and the requests of the simulator."""
-    async with dragoman.simulator.running(script=answering) as simulator:
+    async with dragoman.simulator.running(script=answer) as simulator:
         config = Config(
             server=ServerTable(log="off"),
             keys=(KeyTable(key="ann-secret", name="ann"), KeyTable(key="bob-secret", name="bob")),
@@ -78,7 +78,7 @@ async def staged(tmp_path, **mcp):
 
 def test_the_next_call_continues_an_interrupted_one(tmp_path):
     async def scene():
-        async with staged(tmp_path, system_prompt="Be brief.") as (query, requests):
+        async with stage(tmp_path, system_prompt="Be brief.") as (query, requests):
             await interrupt(tmp_path)
             for prompt in ("Is it paid?", "And now?"):
                 result = await query(prompt, "trip")
@@ -98,7 +98,7 @@ def test_the_next_call_continues_an_interrupted_one(tmp_path):
 
 def test_another_owner_and_another_session_see_nothing_of_it(tmp_path):
     async def scene():
-        async with staged(tmp_path) as (query, requests):
+        async with stage(tmp_path) as (query, requests):
             await interrupt(tmp_path)
             await query("Hi.", "trip", key="bob-secret")
             await query("Hi.", "other")
@@ -110,7 +110,7 @@ def test_another_owner_and_another_session_see_nothing_of_it(tmp_path):
 
 def test_a_run_in_an_unclaimed_session_counts_as_interrupted(tmp_path):
     async def scene():
-        async with staged(tmp_path) as (query, requests):
+        async with stage(tmp_path) as (query, requests):
             await interrupt(tmp_path, seconds=0)
             assert not (await query("Is it paid?", "trip")).is_error
             assert requests[0].body.count(b"Pay the bill.") == 1
@@ -121,7 +121,7 @@ def test_a_run_in_an_unclaimed_session_counts_as_interrupted(tmp_path):
 
 def test_a_call_that_fails_is_forgotten_by_the_next(tmp_path):
     async def scene():
-        async with staged(tmp_path) as (query, _):
+        async with stage(tmp_path) as (query, _):
             assert (await query("Hi.", "trip", model="nowhere/x")).is_error
             assert not (await query("Hi.", "trip")).is_error
             assert await runs_left(tmp_path) == []

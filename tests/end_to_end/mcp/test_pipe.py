@@ -37,7 +37,7 @@ async def page(exchange: Exchange) -> None:
     await exchange.send(200, {"content-type": "text/html; charset=utf-8"}, body.encode())
 
 
-def calling(*calls: tuple[str, dict[str, Any]]) -> Answer:
+def call_tool(*calls: tuple[str, dict[str, Any]]) -> Answer:
     made = tuple(Call(id=f"c{at}", name=name, arguments=arguments) for at, (name, arguments) in enumerate(calls))
     return Answer(calls=made, end="calls")
 
@@ -95,22 +95,24 @@ def host(tmp_path: Path) -> Generator[Host]:
         results = " | ".join(result.text for result in asked[-1].results)
         match prompt.partition(":")[0], len(asked):
             case "read", 1:
-                return calling(("web_fetch", {"url": f"{pages[0]}/lamp"}))
+                return call_tool(("web_fetch", {"url": f"{pages[0]}/lamp"}))
             case "compare", 1:
-                return calling(("web_fetch", {"url": f"{pages[0]}/lamp"}), ("web_fetch", {"url": f"{pages[0]}/candle"}))
+                return call_tool(
+                    ("web_fetch", {"url": f"{pages[0]}/lamp"}), ("web_fetch", {"url": f"{pages[0]}/candle"})
+                )
             case "one by one", 1:
-                return calling(("web_fetch", {"url": f"{pages[0]}/lamp"}))
+                return call_tool(("web_fetch", {"url": f"{pages[0]}/lamp"}))
             case "one by one", 3:
-                return calling(("web_fetch", {"url": f"{pages[0]}/candle"}))
+                return call_tool(("web_fetch", {"url": f"{pages[0]}/candle"}))
             case "moved", 1 | 3:
-                return calling(("web_fetch", {"url": f"{pages[0]}/{'lamp' if len(asked) == 1 else 'moved'}"}))
+                return call_tool(("web_fetch", {"url": f"{pages[0]}/{'lamp' if len(asked) == 1 else 'moved'}"}))
             case "external", 1:
-                return calling(("plain__colour", {}))
+                return call_tool(("plain__colour", {}))
             case "image", 1:
                 assert any(turn.media for turn in asked)
-                return calling(("plain__calls", {}))
+                return call_tool(("plain__calls", {}))
             case "endless", _ if received.request.choice.mode != "none":
-                return calling(("plain__mumble", {"words": f"turn {len(asked)}"}))
+                return call_tool(("plain__mumble", {"words": f"turn {len(asked)}"}))
             case _:
                 return Answer(text=f"After {len(asked)} messages: {results}")
 

@@ -15,7 +15,7 @@ from dragoman.server.runner import running
 from dragoman.sessions.store import open_store
 from dragoman.simulator import Answer, Call, Received, read_fault
 from dragoman.tools import tool
-from mcp_hosts import posted
+from mcp_hosts import post
 
 
 class Bank:
@@ -93,7 +93,7 @@ async def query(base_url: str, prompt: str, session: str | None = "bills") -> An
 async def call_mcp(base_url: str, method: str, target: str, **params: Any) -> dict[str, Any]:
     """Send a query as a host that supports tasks."""
     async with httpx2.AsyncClient(timeout=30) as http:
-        return (await http.post(f"{base_url}/mcp", **posted(method, target, **params))).json()["result"]
+        return (await http.post(f"{base_url}/mcp", **post(method, target, **params))).json()["result"]
 
 
 async def start_query(base_url: str, prompt: str, session: str = "bills") -> str:
@@ -209,7 +209,7 @@ def test_a_second_call_waits_and_continues_from_the_first(scene, tmp_path):
     scene(do)
 
 
-def asking(stage: Stage) -> Any:
+def ask(stage: Stage) -> Any:
     """A tool whose result is untrusted, and which sends data out: its second call needs the user's word."""
 
     async def send(to: str) -> str:
@@ -231,7 +231,7 @@ def sending(received: Received) -> Answer:
 def test_a_task_waiting_for_approval_is_visible_and_answered_in_another_process(scene, approved):
     async def do(stage: Stage) -> None:
         stage.simulator = await stage._stack.enter_async_context(dragoman.simulator.running(script=sending))
-        stage.bank = type("Post", (), {"paid": 0, "handler": asking(stage)})()
+        stage.bank = type("Post", (), {"paid": 0, "handler": ask(stage)})()
         here, there = await stage.gateway(), await stage.gateway()
         task = await start_query(here, "Send.")
         told = await until(there, task, "input_required")

@@ -101,7 +101,7 @@ async def staged(tmp_path: Any, script: Any = None, tools: Any = None, **mcp: An
             yield Stage(f"{gateway.base_url}/mcp", simulator)
 
 
-def failing(fault: str) -> Any:
+def fail(fault: str) -> Any:
     return lambda _received: dragoman.simulator.read_fault(fault)
 
 
@@ -213,7 +213,7 @@ def test_a_key_can_use_only_its_models(tmp_path):
 
 def test_what_the_model_refuses_is_a_failed_result(tmp_path):
     async def scene() -> None:
-        async with staged(tmp_path, script=failing("404")) as stage, stage.client() as client:
+        async with staged(tmp_path, script=fail("404")) as stage, stage.client() as client:
             result = await client.call_tool("query", {"prompt": "x", "session_id": "s"})
             assert result.is_error
             assert "404" in text_of(result)
@@ -270,7 +270,7 @@ def test_a_query_of_a_client_that_supports_tasks_is_a_task(tmp_path):
 
 def test_a_task_can_be_cancelled_and_arguments_that_do_not_fit_make_none(tmp_path):
     async def scene() -> None:
-        async with staged(tmp_path, script=failing("hang")) as stage:
+        async with staged(tmp_path, script=fail("hang")) as stage:
             refused = await stage.post("tools/call", "query", name="query", arguments={})
             assert refused["result"]["isError"] is True
             created = await stage.post("tools/call", "query", name="query", arguments={"prompt": "x"})

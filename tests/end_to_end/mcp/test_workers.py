@@ -16,7 +16,7 @@ from dragoman.http.exchange import Exchange
 from dragoman.http.server import listen, run_in_thread
 from dragoman.simulator import Answer, Call, Received
 from dragoman.simulator.runner import in_thread
-from server.processes import Command, serving, until
+from server.processes import Command, serve, until
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -47,7 +47,7 @@ def pair(folder: Path, base_url: str, more: str = "") -> Generator[Command]:
     (folder / "dragoman.toml").write_text(
         f'[server]\nlisten = "127.0.0.1:0"\n[upstreams.gemini]\nkind = "gemini"\napi_key = "k"\nbase_url = "{base_url}"\n{more}'
     )
-    with serving(folder, "--workers", "2", "--config", "dragoman.toml") as gateway:
+    with serve(folder, "--workers", "2", "--config", "dragoman.toml") as gateway:
         yield gateway
 
 

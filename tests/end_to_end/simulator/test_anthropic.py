@@ -45,7 +45,7 @@ async def get_weather_soon(city: str) -> str:
 
 
 @contextmanager
-def connected(simulator, form):
+def connect(simulator, form):
     made = (
         Anthropic(base_url=simulator.base_url, **DIRECT)
         if form == "direct"
@@ -56,7 +56,7 @@ def connected(simulator, form):
 
 
 @asynccontextmanager
-async def connected_async(simulator, form):
+async def connect_async(simulator, form):
     made = (
         AsyncAnthropic(base_url=simulator.base_url, **DIRECT)
         if form == "direct"
@@ -71,7 +71,7 @@ both_forms = pytest.mark.parametrize("form", ["direct", "vertex"])
 
 @pytest.fixture(params=["direct", "vertex"])
 def client(simulator, request):
-    with connected(simulator, request.param) as made:
+    with connect(simulator, request.param) as made:
         yield made
 
 
@@ -79,7 +79,7 @@ def text_of(message):
     return "".join(block.text for block in message.content if block.type == "text")
 
 
-def called_cities(message):
+def list_called_cities(message):
     return [block.input["city"] for block in message.content if block.type == "tool_use"]
 
 
@@ -87,8 +87,8 @@ def assert_answered(messages):
     """Both cities are called in one message, and the last message has both results."""
     first, last = messages
     assert (first.stop_reason, last.stop_reason) == ("tool_use", "end_turn")
-    assert called_cities(first) == ["Paris", "Tokyo"]
-    assert all(weather_of(city) in text_of(last) for city in called_cities(first))
+    assert list_called_cities(first) == ["Paris", "Tokyo"]
+    assert all(weather_of(city) in text_of(last) for city in list_called_cities(first))
 
 
 @pytest.mark.parametrize("thinking", [{}, {"thinking": THINKING}], ids=["plain", "thinking"])
@@ -111,7 +111,7 @@ def test_the_tool_runner_runs_in_streams(client, thinking):
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 def test_the_async_tool_runner_runs(simulator, form, streamed):
     async def flow():
-        async with connected_async(simulator, form) as client:
+        async with connect_async(simulator, form) as client:
             runner = client.beta.messages.tool_runner(**ASKED, tools=[get_weather_soon], stream=streamed)
             return [await turn.get_final_message() if streamed else turn async for turn in runner]
 

@@ -47,7 +47,7 @@ def client(request):
     return request.getfixturevalue(request.param)
 
 
-def declared(**members):
+def declare(**members):
     return types.GenerateContentConfig(tools=[types.Tool(function_declarations=[WEATHER])], **members)
 
 
@@ -66,7 +66,7 @@ def test_automatic_function_calling_comes_to_an_answer(client, name):
 
 
 def test_a_call_and_its_result_go_through_a_chat(client):
-    chat = client.chats.create(model=NEW, config=declared())
+    chat = client.chats.create(model=NEW, config=declare())
     [call] = chat.send_message(QUESTION).function_calls
     assert (call.name, call.args) == ("get_weather", {"city": "Paris"})
     assert "18 degrees" in chat.send_message([result_of(call)]).text
@@ -74,7 +74,7 @@ def test_a_call_and_its_result_go_through_a_chat(client):
 
 
 def test_a_call_and_its_result_go_through_a_streamed_chat(client):
-    chat = client.chats.create(model=NEW, config=declared(thinking_config=types.ThinkingConfig(include_thoughts=True)))
+    chat = client.chats.create(model=NEW, config=declare(thinking_config=types.ThinkingConfig(include_thoughts=True)))
     chunks = list(chat.send_message_stream(QUESTION))
     [call] = [call for chunk in chunks for call in chunk.function_calls or []]
     assert chunks[-1].candidates[0].finish_reason == types.FinishReason.STOP
@@ -90,10 +90,10 @@ def test_a_call_without_its_signature_is_a_client_error(client):
         types.Content(role="user", parts=[types.Part.from_function_response(name="get_weather", response={"a": 1})]),
     ]
     with pytest.raises(errors.ClientError, match="thought_signature") as caught:
-        client.models.generate_content(model=NEW, contents=history, config=declared())
+        client.models.generate_content(model=NEW, contents=history, config=declare())
     assert (caught.value.code, caught.value.status) == (400, "INVALID_ARGUMENT")
     assert "[rule: gemini.signature-missing]" in caught.value.message
-    assert client.models.generate_content(model=OLD, contents=history, config=declared()).text
+    assert client.models.generate_content(model=OLD, contents=history, config=declare()).text
 
 
 def test_a_refused_stream_is_a_client_error(studio):
@@ -128,7 +128,7 @@ def test_a_search_comes_with_its_sources(client):
 
 def test_vertex_streams_arguments_in_pieces(vertex):
     calling = types.FunctionCallingConfig(mode="ANY", stream_function_call_arguments=True)
-    config = declared(tool_config=types.ToolConfig(function_calling_config=calling))
+    config = declare(tool_config=types.ToolConfig(function_calling_config=calling))
     chunks = list(vertex.models.generate_content_stream(model=NEW, contents=QUESTION, config=config))
     calls = [call for chunk in chunks for call in chunk.function_calls or []]
     assert calls[0].name == "get_weather"
@@ -184,7 +184,7 @@ def test_vertex_v1_has_no_ids_of_calls(simulator):
     options = types.HttpOptions(base_url=simulator.base_url, api_version="v1")
     given = {"project": "p", "location": "us-central1", "credentials": Credentials("t")}
     with genai.Client(vertexai=True, http_options=options, **given) as client:
-        chat = client.chats.create(model=NEW, config=declared())
+        chat = client.chats.create(model=NEW, config=declare())
         [call] = chat.send_message(QUESTION).function_calls
         assert call.id is None
         assert "18 degrees" in chat.send_message([result_of(call)]).text

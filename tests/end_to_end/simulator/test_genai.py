@@ -36,7 +36,7 @@ async def get_weather_soon(city: str) -> str:
     return get_weather(city)
 
 
-def made(simulator, form):
+def make(simulator, form):
     options = types.HttpOptions(base_url=simulator.base_url)
     if form == "studio":
         return genai.Client(api_key="key", http_options=options)
@@ -51,13 +51,13 @@ old_and_new = pytest.mark.parametrize("model", [NEW, OLD])
 
 @pytest.fixture(params=FORMS)
 def client(simulator, request):
-    with made(simulator, request.param) as client:
+    with make(simulator, request.param) as client:
         yield client
 
 
 @asynccontextmanager
-async def made_async(simulator, form):
-    client = made(simulator, form)
+async def make_async(simulator, form):
+    client = make(simulator, form)
     try:
         async with client.aio as given:
             yield given
@@ -65,11 +65,11 @@ async def made_async(simulator, form):
         client.close()
 
 
-def configured(tool=get_weather, **members):
+def configure(tool=get_weather, **members):
     return types.GenerateContentConfig(tools=[tool], **members)
 
 
-def called_cities(contents):
+def list_called_cities(contents):
     return [part.function_call.args["city"] for content in contents for part in content.parts if part.function_call]
 
 
@@ -79,14 +79,14 @@ def assert_weather_in(text):
 
 @old_and_new
 def test_parallel_calls_are_run_by_the_sdk(client, model):
-    reply = client.models.generate_content(model=model, contents=BOTH, config=configured())
-    assert called_cities(reply.automatic_function_calling_history) == CITIES
+    reply = client.models.generate_content(model=model, contents=BOTH, config=configure())
+    assert list_called_cities(reply.automatic_function_calling_history) == CITIES
     assert_weather_in(reply.text)
 
 
 @old_and_new
 def test_calls_of_a_stream_are_run_by_the_sdk(client, model):
-    chunks = list(client.models.generate_content_stream(model=model, contents=BOTH, config=configured()))
+    chunks = list(client.models.generate_content_stream(model=model, contents=BOTH, config=configure()))
     calls = [call.args["city"] for chunk in chunks for call in chunk.function_calls or []]
     assert calls == CITIES
     assert_weather_in("".join(chunk.text or "" for chunk in chunks if not chunk.function_calls))
@@ -98,11 +98,11 @@ def test_calls_of_a_stream_are_run_by_the_sdk(client, model):
 @pytest.mark.parametrize("tool", [get_weather, get_weather_soon])
 def test_calls_are_run_by_the_async_sdk(simulator, form, model, tool):
     async def flow():
-        async with made_async(simulator, form) as client:
-            return await client.models.generate_content(model=model, contents=BOTH, config=configured(tool))
+        async with make_async(simulator, form) as client:
+            return await client.models.generate_content(model=model, contents=BOTH, config=configure(tool))
 
     reply = asyncio.run(flow())
-    assert called_cities(reply.automatic_function_calling_history) == CITIES
+    assert list_called_cities(reply.automatic_function_calling_history) == CITIES
     assert_weather_in(reply.text)
 
 
@@ -110,9 +110,9 @@ def test_calls_are_run_by_the_async_sdk(simulator, form, model, tool):
 @old_and_new
 def test_calls_of_a_stream_are_run_by_the_async_sdk(simulator, form, model):
     async def flow():
-        async with made_async(simulator, form) as client:
+        async with make_async(simulator, form) as client:
             stream = await client.models.generate_content_stream(
-                model=model, contents=BOTH, config=configured(get_weather_soon)
+                model=model, contents=BOTH, config=configure(get_weather_soon)
             )
             return [chunk.text async for chunk in stream if not chunk.function_calls]
 
@@ -121,9 +121,7 @@ def test_calls_of_a_stream_are_run_by_the_async_sdk(simulator, form, model):
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 def test_a_chat_continues_after_calls_were_run(client, streamed):
-    chat = client.chats.create(
-        model=NEW, config=configured(thinking_config=types.ThinkingConfig(include_thoughts=True))
-    )
+    chat = client.chats.create(model=NEW, config=configure(thinking_config=types.ThinkingConfig(include_thoughts=True)))
 
     def say(text):
         if not streamed:
@@ -132,14 +130,14 @@ def test_a_chat_continues_after_calls_were_run(client, streamed):
 
     assert_weather_in(say(BOTH))
     assert get_weather("Rome") in say("And the weather in Rome?")
-    assert called_cities(chat.get_history()) == [*CITIES, "Rome"]
+    assert list_called_cities(chat.get_history()) == [*CITIES, "Rome"]
 
 
 @both_forms
 def test_an_async_chat_continues_after_calls_were_run(simulator, form):
     async def flow():
-        async with made_async(simulator, form) as client:
-            chat = client.chats.create(model=NEW, config=configured())
+        async with make_async(simulator, form) as client:
+            chat = client.chats.create(model=NEW, config=configure())
             first = await chat.send_message(BOTH)
             stream = await chat.send_message_stream("And the weather in Rome?")
             later = [chunk.text async for chunk in stream if not chunk.function_calls]
@@ -155,18 +153,18 @@ def test_a_failing_tool_is_reported(client):
         """Tell the current weather in a city."""
         raise OSError(city)
 
-    reply = client.models.generate_content(model=NEW, contents=BOTH, config=configured(get_weather))
+    reply = client.models.generate_content(model=NEW, contents=BOTH, config=configure(get_weather))
     assert "fail" in reply.text.lower()
 
 
 def test_a_function_that_must_be_called_is_called(client):
     calling = types.FunctionCallingConfig(mode="ANY", allowed_function_names=["get_weather"])
-    config = configured(
+    config = configure(
         tool_config=types.ToolConfig(function_calling_config=calling),
         automatic_function_calling=types.AutomaticFunctionCallingConfig(maximum_remote_calls=2),
     )
     reply = client.models.generate_content(model=NEW, contents="Paris", config=config)
-    assert called_cities(reply.automatic_function_calling_history)[0] == "Paris"
+    assert list_called_cities(reply.automatic_function_calling_history)[0] == "Paris"
 
 
 def test_an_answer_is_parsed_into_a_type(client):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from npm import assert_no_registry_is_named, installed, nodejs
+from npm import assert_no_registry_is_named, install, nodejs
 
 pytestmark = pytest.mark.slow
 SOURCES = Path(__file__).parent / "node"
@@ -69,7 +69,7 @@ def by_script(flows):
 def sdks(request, tmp_path_factory):
     """A folder from which scripts see the SDKs."""
     folder = tmp_path_factory.mktemp("node")
-    (folder / "node_modules").symlink_to(installed(SOURCES, request.config.cache.mkdir("node-sdks")) / "node_modules")
+    (folder / "node_modules").symlink_to(install(SOURCES, request.config.cache.mkdir("node-sdks")) / "node_modules")
     for script in SOURCES.glob("*.mjs"):
         shutil.copy(script, folder)
     return folder

@@ -39,7 +39,7 @@ def sdk(simulator):
         yield client
 
 
-def connected_async(simulator):
+def connect_async(simulator):
     return openai.AsyncOpenAI(base_url=f"{simulator.base_url}/v1", api_key="sk-test", max_retries=0)
 
 
@@ -58,7 +58,7 @@ def history_with_results(message):
     return [*SAID, message, *results]
 
 
-def continued(response):
+def continue_turn(response):
     """The input after the calls of a reply of Responses, with everything the SDK has parsed."""
     calls = [item for item in response.output if item.type == "function_call"]
     assert [json.loads(call.arguments)["city"] for call in calls] == ["Paris", "Tokyo"]
@@ -100,7 +100,7 @@ def test_chat_parses_a_streamed_answer(sdk):
 
 def test_chat_runs_async_streams(simulator):
     async def flow():
-        async with connected_async(simulator) as client:
+        async with connect_async(simulator) as client:
             async with client.chat.completions.stream(model=CHAT, messages=SAID, tools=CHAT_TOOLS) as stream:
                 first = await stream.get_final_completion()
             history = history_with_results(first.choices[0].message)
@@ -113,7 +113,7 @@ def test_chat_runs_async_streams(simulator):
 @pytest.mark.parametrize("store", [True, False])
 def test_responses_parses_the_arguments_of_parallel_calls(sdk, store):
     first = sdk.responses.parse(model=RESPONSES, input=SAID, tools=TOOLS, store=store)
-    second = sdk.responses.parse(model=RESPONSES, input=continued(first), tools=TOOLS, store=store)
+    second = sdk.responses.parse(model=RESPONSES, input=continue_turn(first), tools=TOOLS, store=store)
     assert_weather_in(second.output_text)
 
 
@@ -121,7 +121,7 @@ def test_responses_parses_the_arguments_of_parallel_calls(sdk, store):
 def test_responses_continues_with_the_output_of_a_stream(sdk, store):
     with sdk.responses.stream(model=RESPONSES, input=SAID, tools=TOOLS, store=store) as stream:
         first = stream.until_done().get_final_response()
-    with sdk.responses.stream(model=RESPONSES, input=continued(first), tools=TOOLS, store=store) as stream:
+    with sdk.responses.stream(model=RESPONSES, input=continue_turn(first), tools=TOOLS, store=store) as stream:
         pieces = [event.delta for event in stream if event.type == "response.output_text.delta"]
         second = stream.get_final_response()
     assert len(pieces) > 1
@@ -141,16 +141,16 @@ def test_responses_parses_an_answer_after_calls(sdk):
     given = {"model": RESPONSES, "tools": TOOLS, "text_format": Person}
     with sdk.responses.stream(input=SAID, **given) as stream:
         first = stream.until_done().get_final_response()
-    with sdk.responses.stream(input=continued(first), **given) as stream:
+    with sdk.responses.stream(input=continue_turn(first), **given) as stream:
         assert isinstance(stream.until_done().get_final_response().output_parsed, Person)
 
 
 def test_responses_runs_async_streams(simulator):
     async def flow():
-        async with connected_async(simulator) as client:
+        async with connect_async(simulator) as client:
             async with client.responses.stream(model=RESPONSES, input=SAID, tools=TOOLS) as stream:
                 first = await stream.get_final_response()
-            async with client.responses.stream(model=RESPONSES, input=continued(first), tools=TOOLS) as stream:
+            async with client.responses.stream(model=RESPONSES, input=continue_turn(first), tools=TOOLS) as stream:
                 return (await stream.get_final_response()).output_text
 
     assert_weather_in(asyncio.run(flow()))

@@ -7,7 +7,7 @@ from dragoman.core.parts import Citation, Reasoning, Text
 from dragoman.gateway.agents.reply import ParagraphSeparator
 
 
-def joined(*turns):
+def join(*turns):
     """Return the text of a reply from turns, each a list of text deltas."""
     paragraphs, told = ParagraphSeparator(), ""
     for pieces in turns:
@@ -33,7 +33,7 @@ def joined(*turns):
     ],
 )
 def test_each_turn_is_a_paragraph(turns, told):
-    assert joined(*turns) == told
+    assert join(*turns) == told
 
 
 def test_two_texts_of_one_turn_stay_as_they_are_and_thoughts_are_no_text():

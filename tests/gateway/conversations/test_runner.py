@@ -20,7 +20,7 @@ async def forever(_job: Job, _runtime: Runtime) -> bytes:
     return b""
 
 
-async def asking(_job: Job, runtime: Runtime) -> bytes:
+async def ask(_job: Job, runtime: Runtime) -> bytes:
     await runtime.emit(b"one;")
     content = await runtime.wait("word")
     await runtime.emit(b"two;")
@@ -102,7 +102,7 @@ def test_a_run_is_answered_from_every_process_and_the_first_answer_holds(scene, 
         assert state.outcome == b"{'yes': 1}"
         assert await pair.store.runs.list_messages() == []
 
-    scene(asking, do)
+    scene(ask, do)
 
 
 def test_only_its_owner_can_send_to_a_run(scene):
@@ -113,7 +113,7 @@ def test_only_its_owner_can_send_to_a_run(scene):
         await pair.there.answer("ann", "r", "word", "yes")
         assert (await pair.until(pair.there, "completed")).outcome == b"yes"
 
-    scene(asking, do)
+    scene(ask, do)
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
@@ -147,7 +147,7 @@ def test_what_a_run_emits_is_watched_from_every_process_until_it_is_over(scene, 
         assert [piece async for piece in watched] == [b"two;"]
         assert b"".join([piece async for piece in pair.there.watch("ann", "r")]) == b"one;two;"
 
-    scene(asking, do)
+    scene(ask, do)
 
 
 def test_the_last_emitted_state_of_a_run_is_shown(scene):
@@ -157,7 +157,7 @@ def test_the_last_emitted_state_of_a_run_is_shown(scene):
             while (await pair.there.state("ann", "r")).last_output != b"one;":  # noqa: ASYNC110  a table tells nobody
                 await asyncio.sleep(0.01)
 
-    scene(asking, do)
+    scene(ask, do)
 
 
 def test_a_run_whose_process_stops_was_interrupted_and_its_name_is_free(scene):

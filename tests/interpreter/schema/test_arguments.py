@@ -161,7 +161,7 @@ def test_a_choicetakes_the_texts_it_lists_or_every_text():
     assert restore_arguments('"[1]"', undo) == "[1]"
 
 
-def nested(levels, inner, opening, closing):
+def nest(levels, inner, opening, closing):
     return opening * levels + inner + closing * levels
 
 
@@ -174,8 +174,8 @@ def test_values_are_changed_back_down_to_a_hundred_levels(path):
     opening, closing = ("[", "]") if path in ("items", "prefix") else ('{"a":', "}")
     inner = undo.properties["a"] if path == "properties" else undo.prefix[0] if path == "prefix" else None
     reached = inner or getattr(undo, path)
-    assert restore_arguments(nested(99, "5.0", opening, closing), reached) == nested(99, "5", opening, closing)
-    text = nested(100, "5.0", opening, closing)
+    assert restore_arguments(nest(99, "5.0", opening, closing), reached) == nest(99, "5", opening, closing)
+    text = nest(100, "5.0", opening, closing)
     assert restore_arguments(text, undo) is text
 
 

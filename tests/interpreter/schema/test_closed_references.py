@@ -22,7 +22,7 @@ def cut(name):
     return {"type": "object", "properties": {}, "additionalProperties": False, "description": f"recursive {name}"}
 
 
-def closed(properties, required=()):
+def close_schema(properties, required=()):
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return {**schema, "required": list(required)} if required else schema
 
@@ -83,7 +83,7 @@ NODE = {"type": "object", "properties": {"v": TEXT, "next": {"$ref": "#/$defs/N"
 def test_recursion_is_cut_for_anthropic_at_the_first_turn():
     document, notes, outcome = convert(to_anthropic_output, {"p": {"$ref": "#/$defs/N"}}, **{"$defs": {"N": NODE}})
     assert document["properties"]["p"] == {"$ref": "#/$defs/N"}
-    assert document["$defs"] == {"N": closed({"v": TEXT, "next": cut("N")}, ["v"])}
+    assert document["$defs"] == {"N": close_schema({"v": TEXT, "next": cut("N")}, ["v"])}
     assert notes == [("/$defs/N/properties/next", "recursion of N is cut")]
     assert outcome.narrowed
 
@@ -113,9 +113,9 @@ def test_a_ring_of_definitions_is_cut_where_it_closes_and_the_way_in_stays():
     }
     document, notes, _ = convert(to_anthropic_output, {"p": {"$ref": "#/$defs/In"}}, **{"$defs": definitions})
     assert document["$defs"] == {
-        "In": closed({"a": {"$ref": "#/$defs/A"}}),
-        "A": closed({"b": cut("B")}),
-        "B": closed({"a": cut("A")}),
+        "In": close_schema({"a": {"$ref": "#/$defs/A"}}),
+        "A": close_schema({"b": cut("B")}),
+        "B": close_schema({"a": cut("A")}),
     }
     assert [where for where, _ in notes] == ["/$defs/A/properties/b", "/$defs/B/properties/a"]
 
@@ -124,7 +124,7 @@ def test_an_inlined_target_that_leads_back_to_itself_is_cut():
     definitions = {"N": {**NODE, "description": "theirs"}}
     inlined = {"$ref": "#/$defs/N", "description": "mine"}
     document, notes, _ = convert(to_anthropic_output, {"p": inlined}, **{"$defs": definitions})
-    assert document["properties"]["p"] == {**closed({"v": TEXT, "next": cut("N")}, ["v"]), "description": "mine"}
+    assert document["properties"]["p"] == {**close_schema({"v": TEXT, "next": cut("N")}, ["v"]), "description": "mine"}
     assert [where for where, _ in notes] == ["/properties/p", "/$defs/N/properties/next"]
 
 
@@ -135,7 +135,7 @@ def test_references_inside_all_of_are_merged_over_several_hops():
     }
     schema = {"allOf": [{"$ref": "#/$defs/A"}, {"properties": {"c": TEXT}, "description": "c"}]}
     document, notes, _ = convert(to_anthropic_output, {"p": schema}, **{"$defs": definitions})
-    assert document["properties"]["p"] == {**closed({"b": TEXT, "c": TEXT}, ["b"]), "description": "a\nc"}
+    assert document["properties"]["p"] == {**close_schema({"b": TEXT, "c": TEXT}, ["b"]), "description": "a\nc"}
     assert notes == []
 
 
@@ -244,8 +244,8 @@ def test_inlining_stops_at_a_depth():
 def test_a_reference_to_a_place_around_it_is_recursive():
     around = {"type": "object", "properties": {"q": {"$ref": "#/properties/p"}}}
     document, notes, _ = convert(to_anthropic_output, {"p": around, "pp": {"$ref": "#/properties/p/properties/q"}})
-    assert document["properties"]["p"] == closed({"q": cut("p")})
-    assert document["properties"]["pp"] == closed({"q": cut("p")})
+    assert document["properties"]["p"] == close_schema({"q": cut("p")})
+    assert document["properties"]["pp"] == close_schema({"q": cut("p")})
     assert ("/properties/p/properties/q", "recursion of p is cut") in notes
 
 

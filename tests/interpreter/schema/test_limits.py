@@ -5,7 +5,7 @@ import pytest
 from dragoman.interpreter.schema.limits import Excess, find_excesses, is_recursive
 
 
-def found(schema):
+def find(schema):
     return [(excess.where, excess.message) for excess in find_excesses(schema)]
 
 
@@ -21,19 +21,19 @@ def found(schema):
     ],
 )
 def test_the_drafts_from_4_on_are_known(dialect):
-    assert found({"$schema": dialect}) == []
+    assert find({"$schema": dialect}) == []
 
 
 @pytest.mark.parametrize("dialect", ["http://json-schema.org/draft-03/schema#", 5, True, "", "mine"])
 def test_an_unknown_dialect_is_named(dialect):
-    assert found({"$schema": dialect}) == [
+    assert find({"$schema": dialect}) == [
         ("/$schema", f"unknown dialect {dialect!r}; use draft 4, 6, 7, 2019-09 or 2020-12")
     ]
 
 
 @pytest.mark.parametrize("schema", [True, None, [1], {}, {"$schema": None}])
 def test_what_has_nothing_to_measure_has_no_excess(schema):
-    assert found(schema) == []
+    assert find(schema) == []
 
 
 def test_every_unresolved_reference_is_reported_with_its_pointer():
@@ -41,7 +41,7 @@ def test_every_unresolved_reference_is_reported_with_its_pointer():
         "$ref": "#/ghost",
         "properties": {"a/b": {"$dynamicRef": "http://x/y"}, "c": {"items": {"$recursiveRef": 5}}, "d": {"$ref": "#"}},
     }
-    assert found(schema) == [
+    assert find(schema) == [
         ("/$ref", "reference #/ghost points to nothing in the schema, or to an anchor that is defined twice"),
         (
             "/properties/a~1b/$dynamicRef",
@@ -56,8 +56,8 @@ def test_every_unresolved_reference_is_reported_with_its_pointer():
 
 def test_references_are_resolved_relative_to_their_location():
     inner = {"$id": "http://x/a", "properties": {"p": {"$ref": "#/$defs/b"}}, "$defs": {"b": {}}}
-    assert found({"properties": {"p": inner}}) == []
-    assert [where for where, _ in found({"properties": {"p": inner, "q": {"$ref": "#/$defs/b"}}})] == [
+    assert find({"properties": {"p": inner}}) == []
+    assert [where for where, _ in find({"properties": {"p": inner, "q": {"$ref": "#/$defs/b"}}})] == [
         "/properties/q/$ref"
     ]
 
@@ -69,7 +69,7 @@ def test_a_schema_may_be_nested_sixty_four_times():
             schema = {"not": schema}
         return schema
 
-    assert found(nested(64)) == []
+    assert find(nested(64)) == []
     assert list(find_excesses(nested(65))) == [Excess("/not" * 65, "nested deeper than 64 schemas")]
 
 
@@ -82,16 +82,16 @@ def fan_out(levels, leaves):
 def test_references_may_expand_to_ten_thousand_schemas():
     message = "references expand to more than 10000 schemas"
     # The root, three for each doubling, and the leaves twice: 1 + 3 + 2 * (1 + leaves).
-    assert found(fan_out(1, 4997)) == []
-    assert found(fan_out(1, 4998)) == [("", message)]
-    assert found(fan_out(40, 1)) == [("", message)]
+    assert find(fan_out(1, 4997)) == []
+    assert find(fan_out(1, 4998)) == [("", message)]
+    assert find(fan_out(40, 1)) == [("", message)]
 
 
 @pytest.mark.parametrize("keyword", ["$defs", "definitions"])
 def test_definitions_cost_only_where_they_are_used(keyword):
     unused = {f"d{i}": {"anyOf": [True] * 200} for i in range(60)}
-    assert found({"type": "object", keyword: unused}) == []
-    assert found({"properties": unused}) == [("", "references expand to more than 10000 schemas")]
+    assert find({"type": "object", keyword: unused}) == []
+    assert find({"properties": unused}) == [("", "references expand to more than 10000 schemas")]
 
 
 def test_a_schema_inside_itself_counts_once():
@@ -99,8 +99,8 @@ def test_a_schema_inside_itself_counts_once():
         return {"properties": {"a": {"$ref": "#"}}, "anyOf": [True] * leaves}
 
     # The root, the member, what it refers to, and the leaves.
-    assert found(recursive(9997)) == []
-    assert found(recursive(9998)) == [("", "references expand to more than 10000 schemas")]
+    assert find(recursive(9997)) == []
+    assert find(recursive(9998)) == [("", "references expand to more than 10000 schemas")]
 
 
 def test_schemas_between_references_count_in_the_chain():
@@ -108,8 +108,8 @@ def test_schemas_between_references_count_in_the_chain():
         definitions = {f"d{i}": {"not": {"$ref": f"#/$defs/d{i + 1}"}} for i in range(links)}
         return {"$ref": "#/$defs/d0", "$defs": {**definitions, f"d{links}": {}}}
 
-    assert found(chain(99)) == []
-    assert found(chain(100)) == [("", "references expand to more than 10000 schemas")]
+    assert find(chain(99)) == []
+    assert find(chain(100)) == [("", "references expand to more than 10000 schemas")]
 
 
 def test_a_chain_of_references_may_be_two_hundred_long():
@@ -117,8 +117,8 @@ def test_a_chain_of_references_may_be_two_hundred_long():
         definitions = {f"d{i}": {"$ref": f"#/$defs/d{i + 1}"} for i in range(links - 1)}
         return {"$ref": "#/$defs/d0", "$defs": {**definitions, f"d{links - 1}": {}}}
 
-    assert found(chain(200)) == []
-    assert found(chain(201)) == [("", "references expand to more than 10000 schemas")]
+    assert find(chain(200)) == []
+    assert find(chain(201)) == [("", "references expand to more than 10000 schemas")]
 
 
 @pytest.mark.parametrize(

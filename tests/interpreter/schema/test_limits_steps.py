@@ -29,7 +29,7 @@ LEVELS: list[tuple[str, dict[str, Any], Any]] = [
 ]
 
 
-def nested(level: Any, depth: int) -> Any:
+def nest(level: Any, depth: int) -> Any:
     """A value in which each level holds the next."""
     value: Any = "leaf"
     for _ in range(depth):
@@ -40,9 +40,9 @@ def nested(level: Any, depth: int) -> Any:
 @pytest.mark.parametrize(("schema", "level"), [row[1:] for row in LEVELS], ids=[row[0] for row in LEVELS])
 def test_work_that_doubles_at_each_level_is_foreseen_through_every_keyword(schema, level):
     steps = StepCounter({"$ref": "#/$defs/node", "$defs": {"node": schema}})
-    assert steps.count(nested(level, 20)).steps >= 2**20
-    assert steps.count(nested(level, 20)).pairs < 1000
-    assert steps.count(nested(level, 2)).steps < 100
+    assert steps.count(nest(level, 20)).steps >= 2**20
+    assert steps.count(nest(level, 20)).pairs < 1000
+    assert steps.count(nest(level, 2)).steps < 100
 
 
 def test_names_of_members_are_validated_one_by_one():
@@ -56,7 +56,7 @@ def test_a_schema_that_refers_to_itself_for_the_same_value_is_one_step():
 
 
 def test_a_value_deeper_than_can_be_walked_takes_no_end():
-    assert StepCounter({"items": {"$ref": "#"}}).count(nested([], 500)).steps == float("inf")
+    assert StepCounter({"items": {"$ref": "#"}}).count(nest([], 500)).steps == float("inf")
 
 
 @pytest.mark.parametrize("reference", ["#/$defs/a~1b", "#/%24defs/a~1b", "#here", "#/allOf/0"])

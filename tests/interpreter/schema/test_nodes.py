@@ -158,22 +158,22 @@ def test_values_are_taken_only_for_what_they_are():
     assert list_names("ab") == []
 
 
-def nested(levels, opening=b'{"a":', closing=b"}"):
+def nest(levels, opening=b'{"a":', closing=b"}"):
     return opening * levels + b"1" + closing * levels
 
 
 @pytest.mark.parametrize(("opening", "closing"), [(b'{"a":', b"}"), (b"[", b"]"), (b'[{"a":', b"}]")])
 def test_a_document_may_be_nested_as_deep_as_is_safe_and_no_deeper(opening, closing):
     levels = 128 if len(closing) == 1 else 64
-    assert read_document(nested(levels, opening, closing))
+    assert read_document(nest(levels, opening, closing))
     with pytest.raises(Malformed) as refused:
-        read_document(nested(levels + 1, opening, closing))
+        read_document(nest(levels + 1, opening, closing))
     assert refused.value.message == "the schema is nested too deeply"
 
 
 def test_a_wide_document_is_not_taken_for_a_deep_one():
     assert len(read_document(b"[" + b"[1]," * 500 + b"1]")) == 501
-    assert len(read_document(b"[" + nested(127) + b',[1],{"a":{}}]')) == 3
+    assert len(read_document(b"[" + nest(127) + b',[1],{"a":{}}]')) == 3
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ UNITED = "variants are merged into one object"
 WORDED = "moved to the description"
 
 
-def rooted(schema, kind="approximated"):
+def add_root(schema, kind="approximated"):
     notes = []
     root, undo = to_object_root(schema, notes)
     assert {note.kind for note in notes} <= {kind}
@@ -25,14 +25,14 @@ def objects(**properties):
 
 @pytest.mark.parametrize("schema", [{"type": "object"}, objects(a=TEXT), {"type": "object", "minProperties": 1}])
 def test_an_object_is_returned_itself(schema):
-    root, undo, notes = rooted(schema)
+    root, undo, notes = add_root(schema)
     assert root is schema
     assert (undo, notes) == (None, [])
 
 
 @pytest.mark.parametrize("schema", [{}, True, None])
 def test_an_empty_schema_is_an_object_without_properties(schema):
-    assert rooted(schema) == (EMPTY, None, [])
+    assert add_root(schema) == (EMPTY, None, [])
 
 
 def test_unsatisfiable_and_invalid_schemas_are_noted():
@@ -151,7 +151,7 @@ def test_unsatisfiable_and_invalid_schemas_are_noted():
     ],
 )  # fmt: skip
 def test_a_root_becomes_one_plain_object(schema, root, notes):
-    found, undo, content = rooted(schema)
+    found, undo, content = add_root(schema)
     assert found == root
     assert undo is None
     assert content == notes
@@ -175,7 +175,7 @@ def test_a_root_becomes_one_plain_object(schema, root, notes):
     ],
 )
 def test_what_is_no_object_is_put_into_one(schema):
-    found, undo, notes = rooted(schema)
+    found, undo, notes = add_root(schema)
     inside = {"$ref": "#/properties/value"} if "$ref" in schema else schema
     assert found == {"type": "object", "properties": {"value": inside}, "required": ["value"]}
     assert undo == ArgumentUndo(wrapped="value", wrapped_kinds=undo.wrapped_kinds)
@@ -194,7 +194,7 @@ def test_what_is_no_object_is_put_into_one(schema):
     ],
 )
 def test_it_is_known_what_kinds_of_value_are_put_into_an_object(schema, kinds):
-    assert rooted(schema)[1].wrapped_kinds == kinds
+    assert add_root(schema)[1].wrapped_kinds == kinds
 
 
 def test_references_follow_what_was_put_into_an_object():
@@ -207,7 +207,7 @@ def test_references_follow_what_was_put_into_an_object():
         "$defs": {"A": {"$ref": "#/prefixItems/4"}},
         "definitions": {"B": TEXT},
     }
-    assert rooted(schema)[0] == {
+    assert add_root(schema)[0] == {
         "type": "object",
         "properties": {
             "value": {
@@ -234,7 +234,7 @@ def test_a_reference_into_a_part_that_was_merged_away_is_dropped_with_a_note():
     schema = {
         "allOf": [objects(a=TEXT), objects(b={"$ref": "#/allOf/0/properties/a", "title": "t"}, c={"$ref": "#/ghost"})]
     }
-    found, _, notes = rooted(schema, "dropped")
+    found, _, notes = add_root(schema, "dropped")
     assert found["properties"] == {"a": TEXT, "b": {"title": "t"}, "c": {"$ref": "#/ghost"}}
     assert notes == [("", "reference #/allOf/0/properties/a points into a merged schema")]
 
@@ -244,23 +244,23 @@ def test_references_are_followed_fifty_times_and_merges_made_a_thousand_times():
         definitions = {f"d{i}": {"$ref": f"#/$defs/d{i + 1}"} for i in range(links - 1)}
         return {"$ref": "#/$defs/d0", "$defs": {**definitions, f"d{links - 1}": objects(a=TEXT)}}
 
-    assert "a" in rooted(chain(50))[0]["properties"]
-    assert "value" in rooted(chain(51))[0]["properties"]
+    assert "a" in add_root(chain(50))[0]["properties"]
+    assert "value" in add_root(chain(51))[0]["properties"]
 
     def wide(branches):
         return {"allOf": [objects(**{f"p{i}": TEXT}) for i in range(branches)]}
 
-    assert "p998" in rooted(wide(999))[0]["properties"]
-    assert "value" in rooted(wide(1000))[0]["properties"]
+    assert "p998" in add_root(wide(999))[0]["properties"]
+    assert "value" in add_root(wide(1000))[0]["properties"]
 
 
 def test_the_order_of_keywords_is_kept():
-    assert list(rooted({"title": "t", "type": "object", "not": True})[0]) == ["title", "type"]
+    assert list(add_root({"title": "t", "type": "object", "not": True})[0]) == ["title", "type"]
 
 
 def test_references_are_resolved_relative_to_their_location():
     embedded = {"$id": "http://x/a", "allOf": [{"$ref": "#/$defs/b"}], "$defs": {"b": objects(a=TEXT)}}
-    found, undo, _ = rooted({"allOf": [embedded], "$defs": {"b": TEXT}})
+    found, undo, _ = add_root({"allOf": [embedded], "$defs": {"b": TEXT}})
     assert undo is None
     assert found["properties"] == {"a": TEXT}
 

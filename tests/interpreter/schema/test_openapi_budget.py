@@ -66,7 +66,7 @@ def test_what_is_inside_and_what_is_merged_counts_too(member, cost):
     assert whole_members(member, definitions) == ceil(4999 / cost)
 
 
-def nested(levels):
+def nest(levels):
     schema = TEXT
     for _ in range(levels):
         schema = {"type": "object", "properties": {"x": schema}}
@@ -74,12 +74,12 @@ def nested(levels):
 
 
 def test_thirty_two_levels_are_converted():
-    document, notes = convert(nested(32))
+    document, notes = convert(nest(32))
     assert notes == []
     for _ in range(32):
         document = document["properties"]["x"]
     assert document == {"type": "STRING"}
-    document, notes = convert(nested(33))
+    document, notes = convert(nest(33))
     assert notes == [("/properties/x" * 33, CUT)]
     for _ in range(33):
         document = document["properties"]["x"]
@@ -87,7 +87,7 @@ def test_thirty_two_levels_are_converted():
 
 
 def test_a_union_and_a_list_of_types_are_a_level_each():
-    deep = nested(30)
+    deep = nest(30)
     inner = deep
     for _ in range(29):
         inner = inner["properties"]["x"]

@@ -17,7 +17,7 @@ def convert(schema, *, vertex=False):
     return json.loads(outcome.schema or b"")["properties"]["p"], outcome
 
 
-def noted(outcome):
+def convert_with_notes(outcome):
     return [(note.where.removeprefix("/properties/p"), note.what) for note in outcome.notes]
 
 
@@ -63,7 +63,7 @@ def test_a_map_on_ai_studio_is_json_text(schema, words):
     found, outcome = convert({"type": "object", **schema})
     title = {"title": "t"} if "title" in schema else {}
     assert found == {"type": "STRING", "description": words, **title}
-    assert ("/additionalProperties" if "additionalProperties" in schema else "", "a map is sent as JSON text and parsed back") in noted(outcome)  # fmt: skip
+    assert ("/additionalProperties" if "additionalProperties" in schema else "", "a map is sent as JSON text and parsed back") in convert_with_notes(outcome)  # fmt: skip
     assert came_back({"type": "object", **schema}, '"{\\"a\\":[1]}"') == '{"a":[1]}'
 
 
@@ -121,7 +121,9 @@ def test_the_description_of_an_array_is_kept():
     )
     assert found["title"] == "t"
     content = "is moved to the description"
-    assert noted(outcome) == [(f"/{word}", f"{word} {content}") for word in ("contains", "minContains", "maxContains")]
+    assert convert_with_notes(outcome) == [
+        (f"/{word}", f"{word} {content}") for word in ("contains", "minContains", "maxContains")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +161,7 @@ def test_positions_of_a_tuple_are_described_and_noted(keyword):
     assert (
         found["description"] == "d (items in order: city, zip, boolean, must be x, any, any, any; items must be unique)"
     )
-    assert (f"/{keyword}", "the item positions of a tuple are moved to the description") in noted(outcome)
+    assert (f"/{keyword}", "the item positions of a tuple are moved to the description") in convert_with_notes(outcome)
 
 
 def test_items_of_a_tuple_come_back_by_position_and_after():
@@ -170,14 +172,18 @@ def test_items_of_a_tuple_come_back_by_position_and_after():
 
 
 def test_what_is_noted_inside_a_tuple_or_map_has_its_place():
-    assert noted(convert({"prefixItems": [TEXT, {"type": "integer", "multipleOf": 2}]})[1])[1:] == [
+    assert convert_with_notes(convert({"prefixItems": [TEXT, {"type": "integer", "multipleOf": 2}]})[1])[1:] == [
         ("/prefixItems/1/multipleOf", "multipleOf is moved to the description")
     ]
-    wheres = [where for where, _ in noted(convert({"prefixItems": [TEXT], "items": {"type": "array"}})[1])]
+    wheres = [where for where, _ in convert_with_notes(convert({"prefixItems": [TEXT], "items": {"type": "array"}})[1])]
     assert wheres == ["/prefixItems", "/items"]
-    wheres = [where for where, _ in noted(convert({"items": [TEXT], "additionalItems": {"type": "array"}})[1])]
+    wheres = [
+        where for where, _ in convert_with_notes(convert({"items": [TEXT], "additionalItems": {"type": "array"}})[1])
+    ]
     assert wheres == ["/items", "/additionalItems"]
-    wheres = [where for where, _ in noted(convert({"additionalProperties": {"type": "array"}}, vertex=True)[1])]
+    wheres = [
+        where for where, _ in convert_with_notes(convert({"additionalProperties": {"type": "array"}}, vertex=True)[1])
+    ]
     assert wheres == ["/additionalProperties"]
-    wheres = [where for where, _ in noted(convert({"items": {"items": {"type": "array"}}})[1])]
+    wheres = [where for where, _ in convert_with_notes(convert({"items": {"items": {"type": "array"}}})[1])]
     assert wheres == ["/items/items"]

@@ -14,7 +14,7 @@ def convert(schema, *, vertex=False):
     return json.loads(outcome.schema or b"")["properties"]["p"], outcome
 
 
-def noted(outcome):
+def convert_with_notes(outcome):
     return [(note.where.removeprefix("/properties/p"), note.what) for note in outcome.notes]
 
 
@@ -55,7 +55,7 @@ def test_an_exclusive_bound_of_a_number_is_weakened_and_described(schema, keywor
     found, outcome = convert({"type": "number", **schema})
     assert found == {"type": "NUMBER", keyword: bound, "description": f"(must be {words})"}
     exclusive = f"exclusive{keyword.capitalize()}"
-    assert noted(outcome) == [(f"/{exclusive}", f"{exclusive} is weakened to {keyword}")]
+    assert convert_with_notes(outcome) == [(f"/{exclusive}", f"{exclusive} is weakened to {keyword}")]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_format_is_kept_if_the_backend_supports_it(kind, known):
         assert convert({"type": kind, "format": content})[0] == {"type": kind.upper(), "format": content}
     found, outcome = convert({"type": kind, "format": "odd"})
     assert found == {"type": kind.upper(), "description": "(format: odd)"}
-    assert noted(outcome) == [("/format", "format odd is moved to the description")]
+    assert convert_with_notes(outcome) == [("/format", "format odd is moved to the description")]
     assert convert({"type": kind, "format": 5})[0] == {"type": kind.upper()}
 
 
@@ -113,7 +113,7 @@ def test_a_pattern_that_is_no_text_is_left_out():
 def test_enum_values_are_strings_or_described(schema, expected, notes):
     found, outcome = convert(schema)
     assert found == expected
-    assert [where for where, _ in noted(outcome)] == notes
+    assert [where for where, _ in convert_with_notes(outcome)] == notes
 
 
 def test_the_description_of_values_names_their_keyword():

@@ -25,7 +25,7 @@ def convert(schema, *, vertex=False):
     return json.loads(outcome.schema or b"")["properties"]["p"], outcome
 
 
-def noted(outcome):
+def convert_with_notes(outcome):
     return [(note.where.removeprefix("/properties/p"), note.what) for note in outcome.notes]
 
 
@@ -70,9 +70,13 @@ def test_types_unions_and_annotations_become_googles(schema, expected):
 
 
 def test_one_of_is_weakened_and_required_only_alternatives_are_described():
-    assert noted(convert({"oneOf": [TEXT, {"type": "boolean"}]})[1]) == [("/oneOf", "oneOf is weakened to anyOf")]
+    assert convert_with_notes(convert({"oneOf": [TEXT, {"type": "boolean"}]})[1]) == [
+        ("/oneOf", "oneOf is weakened to anyOf")
+    ]
     demands = [{"required": ["a"], "title": "t", "description": "d"}, {"not": {"required": ["b"]}}]
-    assert noted(convert({"anyOf": demands, "type": "object"})[1]) == [("/anyOf", "moved to the description")]
+    assert convert_with_notes(convert({"anyOf": demands, "type": "object"})[1]) == [
+        ("/anyOf", "moved to the description")
+    ]
 
 
 @pytest.mark.parametrize("schema", [5, None, "x", [1]])
@@ -112,7 +116,7 @@ def test_a_constraint_without_a_keyword_is_described_where_it_applies_and_ignore
     found, outcome = convert({"type": kind, keyword: value, "then": {"minimum": 1}, **rest})
     assert found["description"].startswith("(")
     assert keyword not in found
-    assert noted(outcome) == [(f"/{keyword}", f"{keyword} is moved to the description")]
+    assert convert_with_notes(outcome) == [(f"/{keyword}", f"{keyword} is moved to the description")]
     if keyword not in ("not", "if", "multipleOf"):
         other = "boolean" if kind != "boolean" else "string"
         assert convert({"type": other, keyword: value}) == (convert({"type": other})[0], convert({"type": other})[1])
@@ -150,7 +154,7 @@ def test_a_format_of_a_boolean_means_nothing():
 
 
 def test_constraints_on_values_of_any_type_are_noted():
-    assert noted(convert({"x-y": 1, "not": TEXT})[1]) == [
+    assert convert_with_notes(convert({"x-y": 1, "not": TEXT})[1]) == [
         ("", "a value of any type is sent as JSON text and parsed back"),
         ("/x-y", "Gemini's Schema has no x-y"),
         ("/not", "not is moved to the description"),
@@ -160,7 +164,7 @@ def test_constraints_on_values_of_any_type_are_noted():
 def test_a_reference_out_of_the_document_is_noted_inside_all_of():
     found, outcome = convert({"allOf": [{"$ref": "http://x/y"}, TEXT]})
     assert found == {"type": "STRING", "description": "(as described at http://x/y)"}
-    assert [where for where, _ in noted(outcome)] == ["/allOf/0/$ref"]
+    assert [where for where, _ in convert_with_notes(outcome)] == ["/allOf/0/$ref"]
 
 
 def test_a_root_is_never_null_and_a_map_stays_one_on_vertex():

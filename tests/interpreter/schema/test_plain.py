@@ -40,12 +40,12 @@ SEARCH = {
 }
 
 
-def written(schema) -> bytes:
+def write(schema) -> bytes:
     return json.dumps(schema).encode()
 
 
 def with_member(schema) -> bytes:
-    return written({"type": "object", "properties": {"a": schema}})
+    return write({"type": "object", "properties": {"a": schema}})
 
 
 def assert_same_as_general(schema: bytes):
@@ -76,8 +76,8 @@ def test_a_plain_schema_is_proven_and_its_integers_are_found(indent, ascii_only)
 
 
 def test_a_proof_that_is_given_is_not_made_again():
-    schema = written(SEARCH)
-    invalid = written({"type": "object", "required": 1})
+    schema = write(SEARCH)
+    invalid = write({"type": "object", "required": 1})
     assert adapt_gemini(schema, UNPROVEN) == convert_gemini(schema)
     assert find_schema_faults(invalid, proof=prove_plain(schema)) == ()
     assert find_schema_faults(invalid, proof=UNPROVEN) == find_faults(invalid) != ()
@@ -99,7 +99,7 @@ def test_a_proof_that_is_given_is_not_made_again():
         b'{"type":"object","properties":{"a":{"minimum":1e999}}}',
         b'{"properties":{}}',
         *map(
-            written,
+            write,
             [
                 {"type": "string"},
                 {"type": ["object"]},
@@ -196,9 +196,9 @@ def test_a_deep_schema_is_left_to_the_general_code(keyword, depth, plain):
     ],
 )
 def test_each_target_has_a_proof_of_its_own(schema, gemini, root, keys):
-    proof = prove_plain(written(schema))
+    proof = prove_plain(write(schema))
     assert (proof.valid, proof.fits_gemini, proof.fits_root, proof.legal_keys) == (True, gemini, root, keys)
-    assert_same_as_general(written(schema))
+    assert_same_as_general(write(schema))
 
 
 @pytest.mark.parametrize(
@@ -211,8 +211,8 @@ def test_each_target_has_a_proof_of_its_own(schema, gemini, root, keys):
         b'{"type":"object","properties":{"a":{"type":"\\u0069nteger"},"b":{"type":"integer"}}}',
         b'{"type":"object","properties":{"a":{"minLength":1.0,"minimum":-0,"maximum":1E2,"multipleOf":1e-400}}}',
         b'{"type":"object","properties":{"a":{"minimum":18446744073709551616,"default":123456789012345678901234567890}}}',
-        written({"type": "object", "properties": {"a": {}, "b": {"type": "integer"}}, "additionalProperties": {}}),
-        written(
+        write({"type": "object", "properties": {"a": {}, "b": {"type": "integer"}}, "additionalProperties": {}}),
+        write(
             {
                 "type": "object",
                 "properties": {"a": {}, "b": {"type": "array", "items": {"type": "integer"}}},

@@ -10,7 +10,7 @@ TEXT = {"type": "string"}
 NODE = {"$ref": "#/$defs/N"}
 
 
-def fitted(node, **more):
+def adapt_part(node, **more):
     schema = {"type": "object", "properties": {"n": NODE}, "required": ["n"], "$defs": {"N": node, **more}}
     outcome = adapt_gemini(json.dumps(schema).encode())
     return json.loads(outcome.schema), [(note.kind, note.where) for note in outcome.notes]
@@ -27,7 +27,7 @@ def fitted(node, **more):
 )
 def test_a_required_property_that_leads_back_need_not_be_there(way):
     node = {"type": "object", "properties": {"v": TEXT, "next": way}, "required": ["v", "next"]}
-    document, notes = fitted(node)
+    document, notes = adapt_part(node)
     assert document["$defs"]["N"] == {**node, "required": ["v"]}
     assert document["required"] == ["n"]
     assert notes == [("dropped", "/$defs/N/required/1")]
@@ -35,19 +35,19 @@ def test_a_required_property_that_leads_back_need_not_be_there(way):
 
 def test_a_property_that_may_be_absent_leads_back_as_it_is():
     node = {"type": "object", "properties": {"v": TEXT, "next": NODE}, "required": ["v"]}
-    document, notes = fitted(node)
+    document, notes = adapt_part(node)
     assert (document["$defs"]["N"], notes) == (node, [])
 
 
 def test_a_circle_of_two_is_opened_where_a_property_is_required():
     node = {"type": "object", "properties": {"all": {"$ref": "#/$defs/L"}}, "required": ["all"]}
-    document, notes = fitted(node, L={"type": "array", "items": NODE})
+    document, notes = adapt_part(node, L={"type": "array", "items": NODE})
     assert document["$defs"] == {"N": {**node, "required": []}, "L": {"type": "array", "items": NODE}}
     assert notes == [("dropped", "/$defs/N/required/0")]
 
 
 def test_a_circle_without_a_property_is_cut():
-    document, notes = fitted({"anyOf": [TEXT, {"type": "array", "items": {**NODE, "description": "d"}}]})
+    document, notes = adapt_part({"anyOf": [TEXT, {"type": "array", "items": {**NODE, "description": "d"}}]})
     assert document["$defs"]["N"] == {"anyOf": [TEXT, {"type": "array", "items": {"description": "d"}}]}
     assert notes == [("approximated", "/$defs/N/anyOf/1/items/$ref")]
 

@@ -7,7 +7,7 @@ from dragoman.interpreter.schema.conversion import Note
 from dragoman.interpreter.schema.plain import adapt_root
 
 
-def fitted(schema, **options):
+def adapt_part(schema, **options):
     outcome = adapt_root(json.dumps(schema).encode(), **options)
     assert outcome.schema is not None
     return json.loads(outcome.schema), outcome
@@ -31,13 +31,13 @@ def test_a_schema_that_needs_no_change_is_returned_as_the_same_bytes(text):
 
 @pytest.mark.parametrize("schema", [{}, True, None, {"type": "object"}])
 def test_an_empty_root_becomes_an_empty_object(schema):
-    assert fitted(schema)[0] == {"type": "object", "properties": {}}
-    assert fitted(schema)[1].notes == ()
+    assert adapt_part(schema)[0] == {"type": "object", "properties": {}}
+    assert adapt_part(schema)[1].notes == ()
 
 
 @pytest.mark.parametrize("schema", [False, [], "x", 5])
 def test_a_root_that_is_no_schema_becomes_an_empty_object_with_a_note(schema):
-    document, outcome = fitted(schema)
+    document, outcome = adapt_part(schema)
     assert document == {"type": "object", "properties": {}}
     assert len(outcome.notes) == 1
 
@@ -57,7 +57,7 @@ def test_empty_properties_are_added_only_on_request():
     ],
 )
 def test_a_root_that_is_no_object_is_wrapped_and_unwrapped(schema):
-    document, outcome = fitted(schema, add_properties=False)
+    document, outcome = adapt_part(schema, add_properties=False)
     assert document["properties"] == {"value": schema}
     assert document["required"] == ["value"]
     assert outcome.undo is not None
@@ -70,14 +70,14 @@ def test_references_of_a_wrapped_root_still_point_at_something():
         "items": {"anyOf": [{"$ref": "#/$defs/A"}, {"$ref": "#"}]},
         "$defs": {"A": {"type": "string"}},
     }
-    document, _ = fitted(schema)
+    document, _ = adapt_part(schema)
     assert document["$defs"] == {"A": {"type": "string"}}
     assert document["properties"]["value"]["items"]["anyOf"] == [{"$ref": "#/$defs/A"}, {"$ref": "#/properties/value"}]
 
 
 def test_a_root_reference_is_inlined_and_definitions_stay():
     schema = {"$ref": "#/$defs/A", "$defs": {"A": {"type": "object", "properties": {"next": {"$ref": "#/$defs/A"}}}}}
-    document, outcome = fitted(schema)
+    document, outcome = adapt_part(schema)
     assert document["type"] == "object"
     assert document["properties"] == {"next": {"$ref": "#/$defs/A"}}
     assert document["$defs"] == schema["$defs"]
@@ -91,7 +91,7 @@ def test_a_root_all_of_is_merged():
             {"properties": {"b": {"type": "string"}}, "required": ["b"]},
         ]
     }
-    assert fitted(schema)[0] == {
+    assert adapt_part(schema)[0] == {
         "type": "object",
         "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
         "required": ["a", "b"],
@@ -103,7 +103,7 @@ def test_a_root_union_of_objects_is_merged_and_its_variants_described():
         {"type": "object", "properties": {"kind": {"const": "a"}, "x": {"type": "string"}}, "required": ["kind", "x"]},
         {"type": "object", "properties": {"kind": {"const": "b"}, "y": {"type": "string"}}, "required": ["kind"]},
     ]
-    document, outcome = fitted({"oneOf": variants})
+    document, outcome = adapt_part({"oneOf": variants})
     assert document["required"] == ["kind"]
     assert document["properties"]["kind"] == {"anyOf": [{"const": "a"}, {"const": "b"}]}
     assert document["description"] == "(one of: {kind, x} | {kind, y?})"
@@ -117,7 +117,7 @@ def test_root_alternatives_of_required_names_are_described():
         "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
         "not": {"required": ["c"]},
     }
-    document, outcome = fitted(schema)
+    document, outcome = adapt_part(schema)
     assert not {"anyOf", "not"} & document.keys()
     assert 'at least one of these must be given: "a", or "b"' in document["description"]
     assert [note.where for note in outcome.notes] == ["/anyOf", "/not"]
@@ -131,7 +131,7 @@ def test_required_is_repaired_at_every_level_but_not_in_branches():
             "b": {"type": "object", "properties": {"x": {}}, "anyOf": [{"required": ["x"]}]},
         },
     }
-    document, outcome = fitted(schema)
+    document, outcome = adapt_part(schema)
     assert document["properties"]["a"]["required"] == ["x"]
     assert document["properties"]["b"] == schema["properties"]["b"]
     assert [note.where for note in outcome.notes] == ["/properties/a/required/2"]
@@ -140,7 +140,7 @@ def test_required_is_repaired_at_every_level_but_not_in_branches():
 def test_illegal_property_names_are_renamed_injectively_and_back():
     names = ["a b", "a_b", "a/b", "é", "x" * 70, "", "fine.name-1"]
     schema = {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": names}
-    document, outcome = fitted(schema, property_keys=True)
+    document, outcome = adapt_part(schema, property_keys=True)
     sent = list(document["properties"])
     assert len(set(sent)) == len(names)
     assert all(0 < len(name) <= 64 and name.isascii() for name in sent)
@@ -168,7 +168,7 @@ def test_a_branch_may_require_what_the_schema_around_it_declares(branch):
 @pytest.mark.parametrize("name", ["not", "if", "then", "else"])
 def test_a_property_named_like_a_branch_is_no_branch(name):
     schema = {"type": "object", "properties": {name: {"type": "object", "required": ["x"]}}}
-    document, outcome = fitted(schema)
+    document, outcome = adapt_part(schema)
     assert document["properties"][name] == {"type": "object", "required": [], "properties": {}}
     assert [note.where for note in outcome.notes] == [f"/properties/{name}/required/0"]
 
@@ -183,7 +183,7 @@ def test_empty_properties_are_added_to_branches_and_properties_but_not_to_refere
         },
         "$defs": {"B": {"type": "object", "properties": {"y": {}}}},
     }
-    document, outcome = fitted(schema)
+    document, outcome = adapt_part(schema)
     assert document["properties"] == {
         "a": {"anyOf": [{"type": "object", "properties": {}}, {"type": "string"}]},
         "c": {"type": "object", "required": [], "properties": {}},
@@ -202,7 +202,7 @@ def test_an_array_without_items_is_an_array_of_anything():
             "d": {"type": "array", "$ref": "#/properties/b"},
         },
     }
-    document, outcome = fitted(schema)
+    document, outcome = adapt_part(schema)
     assert document["properties"] == {
         "a": {"type": "array", "items": {}},
         "b": {"type": "array", "items": {"type": "array", "items": {}}},
@@ -210,13 +210,13 @@ def test_an_array_without_items_is_an_array_of_anything():
         "d": {"type": "array", "$ref": "#/properties/b"},
     }
     assert outcome.notes == ()
-    assert fitted(schema, property_keys=True)[0]["properties"]["c"] == schema["properties"]["c"]
+    assert adapt_part(schema, property_keys=True)[0]["properties"]["c"] == schema["properties"]["c"]
 
 
 @pytest.mark.parametrize("required", ["b", {"a": 1}, 1])
 def test_what_requires_without_a_list_is_left_out_and_noted(required):
     schema = {"type": "object", "properties": {"a": {"type": "string", "required": required}}, "required": required}
-    document, outcome = fitted(schema)
+    document, outcome = adapt_part(schema)
     assert document == {"type": "object", "properties": {"a": {"type": "string"}}}
     assert {note.where for note in outcome.notes} == {"/properties/a/required", "/required"}
 
@@ -227,7 +227,7 @@ def test_what_requires_without_a_list_is_left_out_and_noted(required):
 )
 def test_an_illegal_property_name_becomes_the_nearest_legal_one(name, sent):
     schema = {"type": "object", "properties": {name: {"type": "string"}, "ok": {}}, "required": ["ok", name]}
-    document, outcome = fitted(schema, property_keys=True)
+    document, outcome = adapt_part(schema, property_keys=True)
     assert document["properties"] == {sent: {"type": "string"}, "ok": {}}
     assert document["required"] == ["ok", sent]
     assert outcome.undo == ArgumentUndo(renamed={sent: name}, converts_history=True)
@@ -237,7 +237,7 @@ def test_an_illegal_property_name_becomes_the_nearest_legal_one(name, sent):
 
 def test_a_legal_name_that_is_taken_gets_a_mark_of_the_name_that_was_meant():
     schema = {"type": "object", "properties": {"a_b": {}, "a b": {}, "a/b": {}, "y" * 64: {}, "y" * 65: {}}}
-    sent = list(fitted(schema, property_keys=True)[0]["properties"])
+    sent = list(adapt_part(schema, property_keys=True)[0]["properties"])
     assert sent == ["a_b", "a_b_c8687a08", "a_b_c14cddc0", "y" * 64, "y" * 55 + "_c4a2649e"]
 
 

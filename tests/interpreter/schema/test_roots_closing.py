@@ -13,7 +13,7 @@ ANY = "a value of any type is limited to scalar values"
 UNDECLARED = "properties that are not declared cannot be sent"
 
 
-def closed(convert, schema, **root):
+def close_schema(convert, schema, **root):
     """What becomes of one required member, and the outcome."""
     document = {"type": "object", "properties": {"p": schema}, "required": ["p"], **root}
     outcome = convert(json.dumps(document).encode())
@@ -21,14 +21,14 @@ def closed(convert, schema, **root):
 
 
 def output(schema, **root):
-    return closed(to_anthropic_output, schema, **root)
+    return close_schema(to_anthropic_output, schema, **root)
 
 
 def strict(schema, **root):
-    return closed(to_openai_strict, schema, **root)
+    return close_schema(to_openai_strict, schema, **root)
 
 
-def noted(outcome):
+def convert_with_notes(outcome):
     return [(note.where, note.what) for note in outcome.notes]
 
 
@@ -43,7 +43,7 @@ def test_any_value_is_narrowed_to_plain_values(schema):
 def test_keywords_for_any_type_stay():
     found, outcome = output({"title": "t", "description": "d", "default": 5, "x-y": 1})
     assert found == {"type": SCALARS, "title": "t", "description": "d", "default": 5}
-    assert noted(outcome) == [("/properties/p", ANY), ("/properties/p/x-y", "x-y is dropped")]
+    assert convert_with_notes(outcome) == [("/properties/p", ANY), ("/properties/p/x-y", "x-y is dropped")]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_string_constraints_do_not_apply_to_other_types():
 def test_a_number_format_is_described_and_noted(output_of):
     found, outcome = output_of({"type": "integer", "format": "int64"}, required=["p"])
     assert found == {"type": "integer", "description": "(format: int64)"}
-    assert noted(outcome) == [("/properties/p/format", "format is moved to the description")]
+    assert convert_with_notes(outcome) == [("/properties/p/format", "format is moved to the description")]
 
 
 @pytest.mark.parametrize("output_of", [output, strict])
@@ -173,14 +173,14 @@ def test_constraints_on_array_values_are_described(output_of):
     listed = {"type": "array", "items": {"type": "string"}, "description": "d", "enum": ["a", "b"]}
     found, outcome = output_of(listed, required=["p"])
     assert found == {"type": "array", "items": {"type": "string"}, "description": 'd (must be one of ["a","b"])'}
-    assert noted(outcome) == [("/properties/p/enum", "enum is moved to the description")]
+    assert convert_with_notes(outcome) == [("/properties/p/enum", "enum is moved to the description")]
 
 
 @pytest.mark.parametrize("pattern", ["(?=a)b", "(?:a)", "a\\b", "a\\B", "(a)\\1", "\\k<a>"])
 def test_a_complex_pattern_is_described_for_anthropic(pattern):
     found, outcome = output({"type": "string", "pattern": pattern})
     assert found == {"type": "string", "description": f"(must match the pattern {pattern})"}
-    assert noted(outcome) == [("/properties/p/pattern", "pattern is moved to the description")]
+    assert convert_with_notes(outcome) == [("/properties/p/pattern", "pattern is moved to the description")]
 
 
 @pytest.mark.parametrize(("least", "known"), [(0, True), (1, True), (2, False), (1.5, False)])
@@ -209,7 +209,7 @@ def test_keywords_outside_the_subset_are_described_and_noted():
     found, outcome = output({"type": "object", "properties": {}, "minProperties": 1, "x/y": 1, "default": {}})
     assert found["description"] == "(must have at least 1 members)"
     assert found["default"] == {}
-    assert noted(outcome) == [
+    assert convert_with_notes(outcome) == [
         ("/properties/p/minProperties", "minProperties is moved to the description"),
         ("/properties/p/x~1y", "x/y is dropped"),
     ]
@@ -224,7 +224,7 @@ def test_keywords_outside_the_subset_are_described_and_noted():
 def test_members_that_are_not_declared_cannot_be_sent(open_to):
     found, outcome = output({"type": "object", "properties": {"a": {"type": "string"}}, **open_to})
     assert found["additionalProperties"] is False
-    assert ("/properties/p", UNDECLARED) in noted(outcome)
+    assert ("/properties/p", UNDECLARED) in convert_with_notes(outcome)
     assert outcome.narrowed
 
 
@@ -245,11 +245,13 @@ def test_a_closed_object_needs_no_note():
     ],
 )
 def test_positions_of_a_tuple_are_noted(schema):
-    assert noted(output(schema)[1]) == [("/properties/p", "the item positions of a tuple are not enforced")]
+    assert convert_with_notes(output(schema)[1]) == [
+        ("/properties/p", "the item positions of a tuple are not enforced")
+    ]
 
 
 def test_a_note_about_an_item_has_its_place():
-    assert noted(output({"type": "array", "items": {}})[1]) == [("/properties/p/items", ANY)]
+    assert convert_with_notes(output({"type": "array", "items": {}})[1]) == [("/properties/p/items", ANY)]
 
 
 def test_combinators_without_a_branch_demand_nothing():
@@ -263,12 +265,12 @@ def test_what_is_noted_inside_an_alternative_is_noted_once():
     found, outcome = output(union)
     assert found["default"] == "x"
     assert all("default" not in branch for branch in found["anyOf"])
-    assert noted(outcome) == [("/properties/p/anyOf/0/minimum", "minimum is moved to the description")]
+    assert convert_with_notes(outcome) == [("/properties/p/anyOf/0/minimum", "minimum is moved to the description")]
 
 
 def test_one_of_is_weakened_with_a_note_and_any_of_is_not():
     _, outcome = output({"oneOf": [{"type": "string"}, {"type": "null"}]})
-    assert noted(outcome) == [("/properties/p/oneOf", "oneOf is weakened to anyOf")]
+    assert convert_with_notes(outcome) == [("/properties/p/oneOf", "oneOf is weakened to anyOf")]
     assert output({"anyOf": [{"type": "string"}, {"type": "null"}]})[1].notes == ()
 
 
@@ -285,7 +287,7 @@ def test_conflicts_with_an_alternative_are_noted_inside_and_next_to_it():
 def test_a_conflict_inside_all_of_is_won_by_the_first_and_noted():
     found, outcome = output({"allOf": [{"type": "string"}, {"type": "integer"}]})
     assert found == {"type": "string"}
-    assert noted(outcome) == [("/properties/p", "conflicting values of type; the first is kept")]
+    assert convert_with_notes(outcome) == [("/properties/p", "conflicting values of type; the first is kept")]
 
 
 def test_strict_mode_uses_null_for_absent_and_records_where():
@@ -304,7 +306,7 @@ def test_strict_mode_uses_null_for_absent_and_records_where():
     assert found["required"] == ["a/b", "n", "c", "e", "u", "v"]
     where = "/properties/p/properties"
     what = "optional property: null means absent"
-    assert noted(outcome) == [(f"{where}/a~1b", what), (f"{where}/v", what)]
+    assert convert_with_notes(outcome) == [(f"{where}/a~1b", what), (f"{where}/v", what)]
     assert outcome.undo is not None
     sent = '{"p":{"a/b":null,"n":null,"c":null,"e":null,"u":null,"v":null}}'
     assert restore_arguments(sent, outcome.undo) == '{"p":{"n":null,"c":null,"e":null,"u":null}}'

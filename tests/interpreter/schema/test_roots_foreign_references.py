@@ -18,7 +18,7 @@ CONVERTERS = {
 }
 
 
-def converted(name, schema):
+def convert(name, schema):
     outcome = CONVERTERS[name](json.dumps(schema).encode())
     return json.loads(outcome.schema), {(note.where, note.kind) for note in outcome.notes}
 
@@ -26,7 +26,7 @@ def converted(name, schema):
 @pytest.mark.parametrize("name", CONVERTERS)
 @pytest.mark.parametrize("reference", [REMOTE, "#/$defs/Missing", "other.json#/x"])
 def test_an_external_reference_becomes_a_description_and_no_reference(name, reference):
-    fitted, notes = converted(name, {"type": "object", "properties": {"place": {"$ref": reference}}})
+    fitted, notes = convert(name, {"type": "object", "properties": {"place": {"$ref": reference}}})
     assert "$ref" not in json.dumps(fitted)
     assert f"as described at {reference}" in fitted["properties"]["place"]["description"]
     assert ("/properties/place/$ref", "approximated") in notes
@@ -35,7 +35,7 @@ def test_an_external_reference_becomes_a_description_and_no_reference(name, refe
 @pytest.mark.parametrize("name", CONVERTERS)
 def test_siblings_of_an_external_reference_stay(name):
     node = {"$ref": REMOTE, "type": "string", "description": "Where."}
-    fitted, notes = converted(name, {"type": "object", "properties": {"place": node}})
+    fitted, notes = convert(name, {"type": "object", "properties": {"place": node}})
     place = fitted["properties"]["place"]
     assert place["description"].startswith("Where.")
     assert "string" in json.dumps(place["type"]).lower()
@@ -43,7 +43,7 @@ def test_siblings_of_an_external_reference_stay(name):
 
 
 def test_a_root_that_is_a_reference_out_of_the_document_takes_any_object():
-    fitted, notes = converted("root", {"$ref": REMOTE})
+    fitted, notes = convert("root", {"$ref": REMOTE})
     assert fitted["type"] == "object"
     assert fitted["description"] == f"(as described at {REMOTE})"
     assert notes == {("/$ref", "approximated")}
@@ -52,9 +52,9 @@ def test_a_root_that_is_a_reference_out_of_the_document_takes_any_object():
 @pytest.mark.parametrize("name", ["root", "gemini"])
 def test_references_inside_the_document_stay(name):
     schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "string"}}}
-    assert converted(name, schema) == (schema, set())
+    assert convert(name, schema) == (schema, set())
 
 
 def test_notes_about_a_wrapped_root_have_pointers_into_the_callers_document():
-    _, notes = converted("root", {"type": "array", "items": {"$ref": REMOTE}})
+    _, notes = convert("root", {"type": "array", "items": {"$ref": REMOTE}})
     assert notes == {("", "approximated"), ("/items/$ref", "approximated")}

@@ -11,7 +11,7 @@ from dragoman.interpreter.translate import translate_request
 TEXT = {"type": "string"}
 
 
-def closed(**properties):
+def close_schema(**properties):
     return {
         "type": "object",
         "properties": properties,
@@ -23,17 +23,17 @@ def closed(**properties):
 @pytest.mark.parametrize(
     "schema",
     [
-        closed(),
-        closed(a=TEXT),
-        closed(a={"type": "string", "pattern": r"^(?:a|b)\(?=x$"}),
-        closed(a={"type": ["string", "null"], "format": "date-time", "pattern": "x", "minLength": 3}),
-        closed(a={"type": "array", "items": closed(b={"type": "integer", "minimum": 1})}),
-        closed(a={"anyOf": [closed(b=TEXT), {"type": "null"}]}),
+        close_schema(),
+        close_schema(a=TEXT),
+        close_schema(a={"type": "string", "pattern": r"^(?:a|b)\(?=x$"}),
+        close_schema(a={"type": ["string", "null"], "format": "date-time", "pattern": "x", "minLength": 3}),
+        close_schema(a={"type": "array", "items": close_schema(b={"type": "integer", "minimum": 1})}),
+        close_schema(a={"anyOf": [close_schema(b=TEXT), {"type": "null"}]}),
         {
-            **closed(a={"$ref": "#/$defs/N"}),
-            "$defs": {"N": closed(n={"anyOf": [{"$ref": "#/$defs/N"}, {"type": "null"}]})},
+            **close_schema(a={"$ref": "#/$defs/N"}),
+            "$defs": {"N": close_schema(n={"anyOf": [{"$ref": "#/$defs/N"}, {"type": "null"}]})},
         },
-        closed(format=TEXT, allOf=TEXT, additionalProperties={"type": "boolean"}),
+        close_schema(format=TEXT, allOf=TEXT, additionalProperties={"type": "boolean"}),
     ],
 )
 def test_a_closed_schema_of_supported_keywords_is_strict_for_openai(schema):
@@ -47,15 +47,15 @@ def test_a_closed_schema_of_supported_keywords_is_strict_for_openai(schema):
         TEXT,
         True,
         {"type": "object", "properties": {"a": TEXT}, "required": ["a"]},
-        {**closed(a=TEXT), "required": []},
-        {**closed(a=TEXT), "required": ["a", "b"]},
-        {**closed(a=TEXT), "additionalProperties": True},
-        {**closed(a=TEXT), "anyOf": [{"required": ["a"]}]},
-        closed(a={"type": "object", "additionalProperties": {"type": "string"}}),
-        closed(a={"type": "array", "items": {"type": ["object", "null"], "properties": {"b": TEXT}}}),
-        closed(a={"type": "integer", "format": "uint8"}),
-        closed(a={"allOf": [TEXT]}),
-        {**closed(a=TEXT), "$defs": {"N": {"not": TEXT}}},
+        {**close_schema(a=TEXT), "required": []},
+        {**close_schema(a=TEXT), "required": ["a", "b"]},
+        {**close_schema(a=TEXT), "additionalProperties": True},
+        {**close_schema(a=TEXT), "anyOf": [{"required": ["a"]}]},
+        close_schema(a={"type": "object", "additionalProperties": {"type": "string"}}),
+        close_schema(a={"type": "array", "items": {"type": ["object", "null"], "properties": {"b": TEXT}}}),
+        close_schema(a={"type": "integer", "format": "uint8"}),
+        close_schema(a={"allOf": [TEXT]}),
+        {**close_schema(a=TEXT), "$defs": {"N": {"not": TEXT}}},
     ],
 )
 def test_an_open_schema_or_one_outside_the_subset_is_not(schema):
@@ -73,7 +73,7 @@ LOOKAROUNDS = [r"^(?=.*\d).+$", r"^(?!-).+", r"(?<=a)b", r"(?<!a)b", r"\\(?=a)"]
 @pytest.mark.parametrize("pattern", LOOKAROUNDS)
 @pytest.mark.parametrize(("source", "target"), [("messages", "chat"), ("messages", "responses"), ("chat", "responses")])
 def test_a_pattern_with_a_lookaround_is_described_in_a_strict_tool_for_openai(source, target, pattern):
-    schema = closed(a={"type": "string", "pattern": pattern})
+    schema = close_schema(a={"type": "string", "pattern": pattern})
     hello = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "hi"}]}
     if source == "messages":
         tool = {"name": "f", "input_schema": schema, "strict": True}
@@ -93,7 +93,7 @@ def test_a_pattern_with_a_lookaround_is_described_in_a_strict_tool_for_openai(so
 @pytest.mark.parametrize("pattern", LOOKAROUNDS)
 @pytest.mark.parametrize("target", ["responses", "chat"])
 def test_an_output_schema_with_a_lookaround_is_not_strict_for_openai(target, pattern):
-    schema = closed(a={"type": "string", "pattern": pattern})
+    schema = close_schema(a={"type": "string", "pattern": pattern})
     named = {"name": "x", "schema": schema, "strict": True}
     if target == "responses":
         source, body = (
@@ -116,7 +116,7 @@ def test_an_output_schema_with_a_lookaround_is_not_strict_for_openai(target, pat
 
 @pytest.mark.parametrize("target", ["chat", "responses"])
 def test_a_tool_that_is_not_strict_keeps_its_lookaround(target):
-    schema = closed(a={"type": "string", "pattern": LOOKAROUNDS[0]})
+    schema = close_schema(a={"type": "string", "pattern": LOOKAROUNDS[0]})
     hello = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "hi"}]}
     body = json.dumps({**hello, "tools": [{"name": "f", "input_schema": schema}]}).encode()
     translation = translate_request(Call(body), "messages", target, model="gpt-4.1")

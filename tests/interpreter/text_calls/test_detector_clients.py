@@ -49,15 +49,15 @@ def reply(*parts, reason="stop", reply_id="r1"):
     return Response(id=reply_id, model="m", parts=parts, finish=Finish(reason), usage=usage, created=1)
 
 
-def hearing(ledger=None, *, runs_calls=False, **content_of):
+def build_detector(ledger=None, *, runs_calls=False, **content_of):
     content_of = {"names": ("get_weather", "get_time"), **content_of}
     return CallDetector(
         TextCallSettings(**content_of), "call_", "1", Ledger({}) if ledger is None else ledger, runs_calls=runs_calls
     )
 
 
-def listened(response, **content_of):
-    return detect_calls(response, hearing(**content_of))
+def listen(response, **content_of):
+    return detect_calls(response, build_detector(**content_of))
 
 
 def calls(response):
@@ -107,7 +107,7 @@ def test_a_text_comes_as_it_is_split_and_parts_keep_their_order():
     wording = reply(
         Reasoning(texts=("TOOL_CALL: a",)), Text(text='one <tool_call>{"name":"x"}</tool_call> two'), Text(text="three")
     )
-    result = listened(wording)
+    result = listen(wording)
     kinds = [(type(part), getattr(part, "text", getattr(part, "name", ""))) for part in result.parts]
     assert kinds == [(Reasoning, ""), (Text, "one"), (ToolCall, "x"), (Text, "two"), (Text, "three")]
 
@@ -115,7 +115,7 @@ def test_a_text_comes_as_it_is_split_and_parts_keep_their_order():
 @pytest.mark.parametrize("part", [Reasoning(texts=(SAID,)), Refusal(text=SAID)])
 def test_neither_thoughts_nor_refusals_call_anything(part):
     wording = reply(part, Text(text="Done."))
-    assert listened(wording) == wording
+    assert listen(wording) == wording
 
 
 def test_a_reply_without_calls_stays_as_it_is():
@@ -124,7 +124,7 @@ def test_a_reply_without_calls_stays_as_it_is():
         Text(text="Hello\n\n", signature=Signature("google", "t")),
         Text(text=""),
     )
-    assert listened(wording) == wording
+    assert listen(wording) == wording
 
 
 @pytest.mark.parametrize(
@@ -138,21 +138,21 @@ def test_a_reply_without_calls_stays_as_it_is():
     ],
 )
 def test_a_nearly_correct_name_is_corrected_only_if_it_is_unambiguous(written, name):
-    result = listened(reply(Text(text=f"TOOL_CALL: {written}\n")), names=("get_weather", "get_time", "Get_Time"))
+    result = listen(reply(Text(text=f"TOOL_CALL: {written}\n")), names=("get_weather", "get_time", "Get_Time"))
     assert calls(result) == [(name, {})]
 
 
 def test_a_call_that_the_end_cut_off_is_not_taken_for_one_without_arguments():
     wording = "I erase.\n\nTOOL_CALL: erase"
-    cut = listened(reply(Text(text=wording), reason="length"))
+    cut = listen(reply(Text(text=wording), reason="length"))
     assert [part.text for part in cut.parts] == [wording]
     assert cut.finish.reason == "length"
-    whole = listened(reply(Text(text=wording)))
+    whole = listen(reply(Text(text=wording)))
     assert (calls(whole), whole.finish.reason) == ([("erase", {})], "tool_calls")
 
 
 def test_a_complete_call_before_a_truncated_end_is_emitted():
-    result = listened(reply(Text(text='TOOL_CALL: a\nARGUMENTS: {}\nTOOL_CALL: b\nARGUMENTS: {"x'), reason="length"))
+    result = listen(reply(Text(text='TOOL_CALL: a\nARGUMENTS: {}\nTOOL_CALL: b\nARGUMENTS: {"x'), reason="length"))
     assert calls(result) == [("a", {})]
     assert result.parts[-1].text == 'TOOL_CALL: b\nARGUMENTS: {"x'
     assert result.finish.reason == "length"
@@ -160,7 +160,7 @@ def test_a_complete_call_before_a_truncated_end_is_emitted():
 
 def test_with_parallel_off_one_call_is_emitted_and_the_others_are_losses():
     ledger = Ledger({})
-    result = detect_calls(reply(Text(text=SAID, where="/t")), hearing(ledger, single_call=True))
+    result = detect_calls(reply(Text(text=SAID, where="/t")), build_detector(ledger, single_call=True))
     assert [name for name, _ in calls(result)] == ["get_weather"]
     assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t", "dropped")]
 
@@ -168,7 +168,7 @@ def test_with_parallel_off_one_call_is_emitted_and_the_others_are_losses():
 def test_an_unparsable_call_is_emitted_as_text_and_is_a_loss():
     ledger = Ledger({})
     wording = reply(Text(text='TOOL_CALL: a\nARGUMENTS: {"x": }', where="/t"))
-    assert detect_calls(wording, hearing(ledger)) == wording
+    assert detect_calls(wording, build_detector(ledger)) == wording
     assert [(loss.where, loss.what, loss.kind) for loss in ledger.losses()] == [
         ("/t", "a call in the text cannot be parsed: sent as text", "approximated")
     ]
@@ -177,7 +177,7 @@ def test_an_unparsable_call_is_emitted_as_text_and_is_a_loss():
 def test_what_signs_a_text_that_held_a_call_is_reported():
     ledger = Ledger({"part.signature": ("/signature",)})
     wording = reply(Text(text=SAID, where="/t", signature=Signature("google", "s")))
-    result = detect_calls(wording, hearing(ledger))
+    result = detect_calls(wording, build_detector(ledger))
     assert all(part.signature is None for part in result.parts)
     assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t/signature", "dropped")]
 
@@ -186,11 +186,11 @@ def test_fields_of_a_text_that_is_only_a_call_are_losses():
     ledger = Ledger({})
     extras = Extras("chat", {"/logprobs": b"[1]"})
     called = Text(text="TOOL_CALL: get_time\n", where="/t", extras=extras)
-    assert detect_calls(reply(called), hearing(ledger)).parts[0].extras is None
+    assert detect_calls(reply(called), build_detector(ledger)).parts[0].extras is None
     assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t/logprobs", "dropped")]
     ledger = Ledger({})
     beside = Text(text="Now.\nTOOL_CALL: get_time\nTOOL_CALL: get_time\nThen.", where="/t", extras=extras)
-    result = detect_calls(reply(beside), hearing(ledger)).parts
+    result = detect_calls(reply(beside), build_detector(ledger)).parts
     assert [part.extras for part in result] == [extras, None, None, None]
     assert ledger.losses() == ()
 
@@ -198,23 +198,23 @@ def test_fields_of_a_text_that_is_only_a_call_are_losses():
 def test_citations_of_a_text_are_kept_unless_a_call_was_removed_from_it():
     source = Citation("chat", b"{}", url="https://a.example")
     plain = reply(Text(text="Look.", citations=(source,)))
-    assert listened(plain) == plain
+    assert listen(plain) == plain
     ledger = Ledger({})
     cut = reply(Text(text="Look.\nTOOL_CALL: get_time\n", where="/t", citations=(source,)))
-    assert detect_calls(cut, hearing(ledger)).parts[0].citations == ()
+    assert detect_calls(cut, build_detector(ledger)).parts[0].citations == ()
     assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t", "approximated")]
 
 
 def test_fields_that_come_with_a_text_stay_on_it():
     events = [Started("r", "m"), PartStarted(0, Text(text="")), PartNative(0, "chat", "/x", b"1"), PartDelta(0, "Hi")]
-    result = collect(check_events(hearing().feed([*events, PartEnded(0), Finished(Finish("stop"))])))
+    result = collect(check_events(build_detector().feed([*events, PartEnded(0), Finished(Finish("stop"))])))
     assert result.parts == (Text(text="Hi", extras=Extras("chat", {"/x": b"1"})),)
 
 
 def test_a_call_at_the_end_of_a_text_is_complete_if_the_finish_reason_is_tool_calls():
-    result = listened(reply(Text(text="TOOL_CALL: get_time"), reason="tool_calls"))
+    result = listen(reply(Text(text="TOOL_CALL: get_time"), reason="tool_calls"))
     assert (calls(result), result.finish.reason) == ([("get_time", {})], "tool_calls")
-    followed = listened(reply(Text(text="TOOL_CALL: get_time"), Text(text="x"), reason="length"))
+    followed = listen(reply(Text(text="TOOL_CALL: get_time"), Text(text="x"), reason="length"))
     assert calls(followed) == [("get_time", {})]
 
 
@@ -230,12 +230,12 @@ def test_interleaved_parts_are_parsed_in_their_order():
         PartEnded(0),
         Finished(Finish("stop")),
     ]
-    result = collect(check_events(hearing().feed(events)))
+    result = collect(check_events(build_detector().feed(events)))
     assert [type(part) for part in result.parts] == [ToolCall, Reasoning]
 
 
 def test_a_stream_that_fails_within_a_call_does_not_emit_it():
-    stage = hearing()
+    stage = build_detector()
     result = stage.feed([Started("r", "m"), PartStarted(0, Text(text="")), PartDelta(0, "Hi <tool_call>{")])
     result += stage.feed([Failed(Problem("unreachable", "gone"))])
     assert [event.text for event in result if isinstance(event, PartDelta)] == ["Hi"]
@@ -244,9 +244,9 @@ def test_a_stream_that_fails_within_a_call_does_not_emit_it():
 
 def test_the_stop_sequence_against_made_up_results_is_not_emitted():
     stopped = structs.replace(reply(Text(text="Done.")), finish=Finish("stop", "stop_sequence", "<tool_result"))
-    assert listened(stopped, stop="<tool_result").finish == Finish("stop")
+    assert listen(stopped, stop="<tool_result").finish == Finish("stop")
     own = structs.replace(reply(Text(text="Done.")), finish=Finish("stop", "", "END"))
-    assert listened(own, stop="<tool_result").finish.sequence == "END"
+    assert listen(own, stop="<tool_result").finish.sequence == "END"
 
 
 BROKEN = "TOOL_CALL: get_time\nARGUMENTS: {,}"
@@ -254,30 +254,30 @@ BROKEN = "TOOL_CALL: get_time\nARGUMENTS: {,}"
 
 def test_the_tool_loop_is_notified_of_text_that_is_an_unparsable_call():
     wording = reply(Text(text=f"{SAID}\nAnd:\n{BROKEN}", signature=Signature("google", "s")), Text(text="Done."))
-    result = collect(check_events(hearing(runs_calls=True).feed(replay(wording))))
+    result = collect(check_events(build_detector(runs_calls=True).feed(replay(wording))))
     texts = [(part.text, part.unread) for part in result.parts if isinstance(part, Text)]
     assert texts == [("I look it up.", False), ("And:", False), (f"\n{BROKEN}", True), ("Done.", False)]
     assert result.finish.reason == "tool_calls"
-    alone = listened(reply(Text(text=BROKEN)), runs_calls=True)
+    alone = listen(reply(Text(text=BROKEN)), runs_calls=True)
     assert [(part.text, part.unread) for part in alone.parts] == [(BROKEN, True)]
     assert alone.finish.reason == "malformed_call"
 
 
 def test_the_tool_loop_is_notified_of_a_truncated_call():
-    (part,) = listened(reply(Text(text="TOOL_CALL: get_time"), reason="length"), runs_calls=True).parts
+    (part,) = listen(reply(Text(text="TOOL_CALL: get_time"), reason="length"), runs_calls=True).parts
     assert (part.text, part.unread) == ("TOOL_CALL: get_time", True)
 
 
 def test_every_other_client_gets_every_character_as_text():
     wording = reply(Text(text=f"Look.\n\n{BROKEN}"))
-    assert listened(wording).parts == wording.parts
+    assert listen(wording).parts == wording.parts
 
 
 def test_a_forbidden_call_is_dropped_and_a_loss_but_the_tool_loop_is_notified():
     wording = reply(Text(text=SAID + "\nSo.", where="/x"))
     ledger = Ledger({})
-    result = detect_calls(wording, hearing(ledger, forbidden=True))
+    result = detect_calls(wording, build_detector(ledger, forbidden=True))
     assert [part.text for part in result.parts] == ["I look it up.", "So."]
     assert result.finish.reason == "stop"
     assert ("/x", "dropped") in {(loss.where, loss.kind) for loss in ledger.losses()}
-    assert len(calls(listened(wording, forbidden=True, runs_calls=True))) == 2
+    assert len(calls(listen(wording, forbidden=True, runs_calls=True))) == 2

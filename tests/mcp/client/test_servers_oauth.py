@@ -70,7 +70,7 @@ class _Guarded(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def guarded() -> Generator[tuple[str, list[Any]]]:
+def guard() -> Generator[tuple[str, list[Any]]]:
     server: Any = ThreadingHTTPServer(("127.0.0.1", 0), _Guarded)
     server.asked = []
     thread = threading.Thread(target=server.serve_forever)
@@ -83,7 +83,7 @@ def guarded() -> Generator[tuple[str, list[Any]]]:
         server.server_close()
 
 
-def signed(base: str, issuer: str = "") -> ToolServer:
+def sign(base: str, issuer: str = "") -> ToolServer:
     oauth = OAuth(issuer=issuer or base, client_id="dragoman", client_secret=SECRET)
     return ToolServer(url=f"{base}/mcp", protocol="2025-11-25", oauth=oauth)
 
@@ -92,8 +92,8 @@ def test_a_token_is_requested_with_the_configured_credentials_and_used():
     async def visit(peer: Visit):
         return peer.status, await peer.call("s__work")
 
-    with guarded() as (base, asked):
-        status, result = visiting(visit, s=signed(base))
+    with guard() as (base, asked):
+        status, result = visiting(visit, s=sign(base))
     assert status.connected, status.error
     assert text_of(result) == "done"
     ((authorization, body),) = asked
@@ -106,8 +106,8 @@ def test_credentials_go_to_no_other_issuer_than_the_configured_one():
     async def visit(peer: Visit):
         return peer.status
 
-    with guarded() as (base, asked):
-        status = visiting(visit, s=signed(base, "https://auth.example"))
+    with guard() as (base, asked):
+        status = visiting(visit, s=sign(base, "https://auth.example"))
     assert not status.connected
     assert "https://auth.example" in status.error
     assert asked == []

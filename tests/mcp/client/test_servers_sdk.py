@@ -26,7 +26,7 @@ SPOKEN = {"2025-11-25": "2025-11-25", "auto": "2026-07-28"}
 
 
 @contextlib.contextmanager
-def listening(directory: Path, port: int = 0) -> Generator[tuple[str, subprocess.Popen[bytes]]]:
+def listen(directory: Path, port: int = 0) -> Generator[tuple[str, subprocess.Popen[bytes]]]:
     """A server on a port, and its process."""
     told = directory / f"port-{time.monotonic_ns()}"
     process = subprocess.Popen([sys.executable, PEER, "http", str(told), str(port)], env={"PATH": os.environ["PATH"]})  # noqa: S603
@@ -44,7 +44,7 @@ def listening(directory: Path, port: int = 0) -> Generator[tuple[str, subprocess
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    with listening(tmp_path_factory.mktemp("peer")) as (url, _):
+    with listen(tmp_path_factory.mktemp("peer")) as (url, _):
         yield url
 
 
@@ -163,7 +163,7 @@ def test_changed_tools_are_notified_over_http(http):
 @pytest.mark.parametrize("era", [pytest.param(ERAS[0], marks=pytest.mark.slow), ERAS[1]])
 def test_a_server_that_is_killed_over_http_fails_its_calls_at_once_and_is_found_again(tmp_path, era):
     with contextlib.ExitStack() as stack:
-        url, process = stack.enter_context(listening(tmp_path))
+        url, process = stack.enter_context(listen(tmp_path))
 
         async def visit(peer: Visit):
             marks = tmp_path / "marks"
@@ -174,7 +174,7 @@ def test_a_server_that_is_killed_over_http_fails_its_calls_at_once_and_is_found_
             process.wait()
             away = await peer.call("peer__add", {"a": 1, "b": 1})
             port = int(url.rpartition(":")[2].partition("/")[0])
-            await asyncio.to_thread(lambda: stack.enter_context(listening(tmp_path, port)))
+            await asyncio.to_thread(lambda: stack.enter_context(listen(tmp_path, port)))
             await eventually(lambda: peer.status.connected)
             return result, away, await peer.data("peer__add", {"a": 1, "b": 1})
 
@@ -197,7 +197,7 @@ def test_a_server_that_has_forgotten_us_is_reminded_without_a_failure(address):
     assert text_of(first) == text_of(second) != before
 
 
-async def answered(_, params):
+async def answer(_, params):
     return ElicitResult(action="accept", content={"total": 7})
 
 
@@ -210,7 +210,7 @@ def test_a_tool_that_sends_an_elicitation_fails_unless_a_program_answers(address
     refused = visiting(visit, peer=settings)
     assert refused.failed
     assert "asks back before it answers, which is not supported here (Elicitation not supported)" in text_of(refused)
-    told = visiting(visit, Abilities(elicit=answered), peer=settings)
+    told = visiting(visit, Abilities(elicit=answer), peer=settings)
     assert not told.failed
     assert "7" in text_of(told)
 

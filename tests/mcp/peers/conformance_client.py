@@ -91,7 +91,7 @@ class Browser:
         return AuthorizationCodeResult(code=sent["code"], state=sent.get("state"), iss=sent.get("iss"))
 
 
-def signing_in(address: str) -> httpx2.Auth:
+def sign_in(address: str) -> httpx2.Auth:
     if SCENARIO == "auth/client-credentials-basic":
         return ClientCredentialsOAuthProvider(
             server_url=address,
@@ -134,7 +134,7 @@ async def defaults(_: Any, params: Any) -> ElicitResult:
     return ElicitResult(action="accept", content={**confirmed, **proposed})
 
 
-def filled(schema: bytes | None) -> dict[str, Any]:
+def fill(schema: bytes | None) -> dict[str, Any]:
     """The least arguments that a tool takes."""
     document = msgspec.json.decode(schema or b"{}")
     usual = {"string": "x", "integer": 0, "number": 0, "boolean": False, "object": {}, "array": []}
@@ -147,7 +147,7 @@ async def main(address: str) -> int:
     older = not REVISION.startswith("2026") or SCENARIO == "json-schema-ref-no-deref"
     settings = ToolServer(url=address, protocol="2025-11-25" if older else "auto")
     asks = SCENARIO.startswith(("elicitation", "sep-2322", "request-metadata", "auth/"))
-    auth = signing_in(address) if SCENARIO.startswith("auth/") else None
+    auth = sign_in(address) if SCENARIO.startswith("auth/") else None
     abilities = Abilities(auth=auth, elicit=defaults if asks else None)
     async with open_servers({"suite": settings}, abilities={"suite": abilities}, patience=30) as servers:
         (status,) = servers.status()
@@ -160,7 +160,7 @@ async def main(address: str) -> int:
             calls = [("json_schema_echo", {"schema": schema})]
         elif calls is None:
             calls = [
-                (tool.name.removeprefix("suite__"), filled(tool.parameters)) for tool in servers.registry.definitions
+                (tool.name.removeprefix("suite__"), fill(tool.parameters)) for tool in servers.registry.definitions
             ]
         for name, arguments in calls:
             handler = servers.registry.get(f"suite__{name}")

@@ -35,7 +35,7 @@ def tool(name):
     return {"name": name, "description": tools[name], "inputSchema": ANY, **more}
 
 
-def listed(cursor):
+def list_items(cursor):
     """Three tools a page, or what the manner wants."""
     if MANNER == "endless":
         at = int(cursor or 0)
@@ -54,7 +54,7 @@ def listed(cursor):
     return page | ({"nextCursor": str(start + 3)} if start + 3 < len(names) else {})
 
 
-def called(name, arguments):
+def call(name, arguments):
     match name:
         case "surroundings":
             about = {
@@ -108,11 +108,11 @@ def answer(message):
             "serverInfo": {"name": "plain", "version": "0"},
         }
     elif method == "tools/list" and MANNER != "no-tools":
-        result = listed(params.get("cursor"))
+        result = list_items(params.get("cursor"))
     elif method == "tools/call":
         if params["name"] == "hang":
             seen.append(f"hung {identity}")
-        result = called(params["name"], params.get("arguments") or {})
+        result = call(params["name"], params.get("arguments") or {})
         if result is None:
             return
     else:

@@ -33,11 +33,11 @@ def offer(server: MCPServer[Any]) -> None:
     server.add_tool(echo)
 
 
-def asked(method: str, name: Any = 1, **params: Any) -> dict[str, Any]:
+def ask(method: str, name: Any = 1, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": name, "method": method, "params": params}
 
 
-def piped(lines: Iterable[Any]) -> list[dict[str, Any]]:
+def pipe(lines: Iterable[Any]) -> list[dict[str, Any]]:
     """Send all lines at once, close the input, and return everything that was written."""
 
     async def run() -> list[dict[str, Any]]:
@@ -65,31 +65,31 @@ def call(tool: str, arguments: Any, name: Any = 1, **beside: Any) -> dict[str, A
 
 
 def test_a_call_without_a_greeting_is_answered_after_the_end_of_the_input():
-    (answer,) = piped([call("echo", {"words": "hello"})])
+    (answer,) = pipe([call("echo", {"words": "hello"})])
     assert answer["id"] == 1
     assert answer["result"]["content"] == [{"type": "text", "text": "hello"}]
     assert answer["result"]["structuredContent"] == {"result": "hello"}
 
 
 def test_every_call_that_is_in_flight_is_finished():
-    answers = piped(call("echo", {"words": str(name)}, name) for name in range(20))
+    answers = pipe(call("echo", {"words": str(name)}, name) for name in range(20))
     assert {answer["id"]: answer["result"]["content"][0]["text"] for answer in answers} == {
         name: str(name) for name in range(20)
     }
 
 
 def test_progress_is_sent_over_stdio():
-    progress, _ = piped([call("echo", {"words": "x"}, _meta={"progressToken": "p"})])
+    progress, _ = pipe([call("echo", {"words": "x"}, _meta={"progressToken": "p"})])
     assert progress["method"] == "notifications/progress"
     assert progress["params"] == {"progressToken": "p", "progress": 1.0, "total": 2.0, "message": "halfway"}
 
 
 def test_a_host_that_greets_is_served_in_its_era():
-    first, listed, answer = piped(
+    first, listed, answer = pipe(
         [
-            asked("initialize", "a", **GREETING),
+            ask("initialize", "a", **GREETING),
             {"jsonrpc": "2.0", "method": "notifications/initialized"},
-            asked("tools/list", "b"),
+            ask("tools/list", "b"),
             call("echo", {"words": "x"}, "c"),
         ]
     )
@@ -99,9 +99,9 @@ def test_a_host_that_greets_is_served_in_its_era():
 
 
 def test_a_request_in_its_envelope_is_served_in_the_newer_era():
-    discovered, answer = piped(
+    discovered, answer = pipe(
         [
-            asked("server/discover", 1, _meta=META),
+            ask("server/discover", 1, _meta=META),
             call("echo", {"words": "x"}, 2, _meta=META),
         ]
     )
@@ -110,7 +110,7 @@ def test_a_request_in_its_envelope_is_served_in_the_newer_era():
 
 
 def test_a_tool_that_is_not_there_is_an_error_and_arguments_that_do_not_fit_are_a_failed_result():
-    unknown, misfit = sorted(piped([call("nope", {}, 1), call("echo", {"word": "x"}, 2)]), key=lambda each: each["id"])
+    unknown, misfit = sorted(pipe([call("nope", {}, 1), call("echo", {"word": "x"}, 2)]), key=lambda each: each["id"])
     assert unknown["error"]["code"] == -32602
     assert "available tools: echo" in unknown["error"]["message"]
     assert misfit["result"]["isError"] is True
@@ -128,14 +128,14 @@ def test_a_tool_that_is_not_there_is_an_error_and_arguments_that_do_not_fit_are_
     ],
 )
 def test_an_invalid_call_gets_an_error_with_the_required_fields(params, words):
-    (answer,) = piped([{**asked("tools/call"), "params": params}])
+    (answer,) = pipe([{**ask("tools/call"), "params": params}])
     assert answer["error"]["code"] == -32602
     assert words in answer["error"]["message"]
 
 
 @pytest.mark.parametrize("identity", [None, 1.5, True, {"a": 1}, []])
 def test_a_request_whose_id_is_none_is_answered(identity):
-    refused, answer = piped([asked("tools/list", identity), call("echo", {"words": "x"}, "b")])
+    refused, answer = pipe([ask("tools/list", identity), call("echo", {"words": "x"}, "b")])
     assert (refused["id"], refused["error"]["code"]) == (None, -32600)
     assert "a request needs an id" in refused["error"]["message"]
     assert answer["id"] == "b"
@@ -143,22 +143,22 @@ def test_a_request_whose_id_is_none_is_answered(identity):
 
 @pytest.mark.parametrize(("line", "code"), [("{", -32700), ("[]", -32600), ('{"id": 1}', -32600)])
 def test_a_line_that_is_no_message_is_answered_and_the_next_one_too(line, code):
-    refused, answer = piped(["", line, call("echo", {"words": "x"})])
+    refused, answer = pipe(["", line, call("echo", {"words": "x"})])
     assert (refused["id"], refused["error"]["code"]) == (None, code)
     assert answer["result"]["isError"] is False
 
 
 def test_a_call_that_its_client_gave_up_is_not_waited_for():
     given_up = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
-    assert piped([call("echo", {"words": "x"}), given_up]) == []
+    assert pipe([call("echo", {"words": "x"}), given_up]) == []
 
 
 def test_a_subscription_does_not_hold_up_the_end():
-    listen = asked("subscriptions/listen", 1, _meta=META, notifications={"toolsListChanged": True})
-    answers = piped([listen, call("echo", {"words": "x"}, 2, _meta=META)])
+    listen = ask("subscriptions/listen", 1, _meta=META, notifications={"toolsListChanged": True})
+    answers = pipe([listen, call("echo", {"words": "x"}, 2, _meta=META)])
     assert 2 in [answer.get("id") for answer in answers]
     assert "notifications/subscriptions/acknowledged" in [answer.get("method") for answer in answers]
 
 
 def test_an_empty_input_is_no_mistake():
-    assert piped([]) == []
+    assert pipe([]) == []

@@ -10,11 +10,11 @@ from shelf import needs_shelf, samples
 from simulator.apis.chat.bodies import (
     CALCULATOR,
     WEATHER,
-    accepted,
     assistant_calls,
     body,
-    judged,
+    judge,
     recordings,
+    require_accepted,
     tool_result,
 )
 
@@ -39,7 +39,7 @@ OTHER_WORDS = {
 @needs_shelf
 @pytest.mark.parametrize("path", samples("chat", ".request.json"), ids=lambda path: path.name)
 def test_a_sample_is_accepted(path):
-    assert isinstance(judged(path.read_bytes()), AcceptedRequest)
+    assert isinstance(judge(path.read_bytes()), AcceptedRequest)
 
 
 @needs_shelf
@@ -48,7 +48,7 @@ def test_what_openai_answered_is_accepted():
     refused = {
         exchange["id"]: result
         for exchange in answered_by_openai
-        if isinstance(result := judged(exchange["request"], recorded=True), Violation)
+        if isinstance(result := judge(exchange["request"], recorded=True), Violation)
     }
     assert answered_by_openai
     assert refused == {}
@@ -57,7 +57,7 @@ def test_what_openai_answered_is_accepted():
 @needs_shelf
 def test_requests_that_openai_rejected_are_rejected_with_its_wording():
     for exchange in recordings(400, 401, 404):
-        result = judged(exchange["request"])
+        result = judge(exchange["request"])
         if exchange["id"] in NOT_IN_THE_BODY:
             assert isinstance(result, AcceptedRequest)
             continue
@@ -126,7 +126,7 @@ KEPT_BY_AN_AGENT = {
     ids=json.dumps,
 )
 def test_the_valid_side_of_a_rule_is_accepted(members):
-    accepted(**members)
+    require_accepted(**members)
 
 
 @pytest.mark.parametrize(
@@ -140,17 +140,17 @@ def test_the_valid_side_of_a_rule_is_accepted(members):
 )
 def test_a_grammar_may_mention_the_forbidden_characters(syntax, definition):
     grammar = {"type": "grammar", "grammar": {"syntax": syntax, "definition": definition}}
-    accepted(tools=[{"type": "custom", "custom": {"name": "by_grammar", "format": grammar}}])
+    require_accepted(tools=[{"type": "custom", "custom": {"name": "by_grammar", "format": grammar}}])
 
 
 def test_a_stream_is_requested_in_the_body():
-    assert accepted(stream=True).stream
-    assert not accepted().stream
-    assert not accepted(stream=None).stream
+    assert require_accepted(stream=True).stream
+    assert not require_accepted().stream
+    assert not require_accepted(stream=None).stream
 
 
 def test_the_model_is_the_bodys_own():
-    assert accepted(model="gpt-4.1-mini").model_request.model == "gpt-4.1-mini"
+    assert require_accepted(model="gpt-4.1-mini").model_request.model == "gpt-4.1-mini"
 
 
 DEEP = (
@@ -162,7 +162,7 @@ DEEP = (
     "raw", [b"", b"{", b'{"model": "gpt-4o", "messages": [}', b"\xff\xfe", DEEP], ids=lambda raw: repr(raw[:20])
 )
 def test_what_is_no_json_is_refused(raw):
-    result = judged(raw)
+    result = judge(raw)
     assert isinstance(result, Violation)
     assert result.rule == "chat.json"
     assert result.message.startswith("We could not parse the JSON body of your request.")
@@ -170,15 +170,15 @@ def test_what_is_no_json_is_refused(raw):
 
 @pytest.mark.parametrize("model", ["anthropic/claude-sonnet-4", "grok-4-fast", "Qwen/Qwen3.5-9B", "my-own-model"])
 def test_a_model_that_is_not_openais_takes_tools_and_sampling(model):
-    accepted(model=model, tools=[WEATHER], temperature=0.2, max_tokens=9, reasoning_effort="low")
+    require_accepted(model=model, tools=[WEATHER], temperature=0.2, max_tokens=9, reasoning_effort="low")
 
 
 def test_a_router_may_name_the_vendor_before_the_model():
-    accepted(model="openai/gpt-4o", tools=[WEATHER], temperature=0.2)
-    assert not isinstance(judged(body(model="openai/gpt-5.6-sol", tools=[WEATHER])), AcceptedRequest)
+    require_accepted(model="openai/gpt-4o", tools=[WEATHER], temperature=0.2)
+    assert not isinstance(judge(body(model="openai/gpt-5.6-sol", tools=[WEATHER])), AcceptedRequest)
 
 
 def test_what_is_no_object_is_refused():
-    result = judged(json.dumps([body()]).encode())
+    result = judge(json.dumps([body()]).encode())
     assert isinstance(result, Violation)
     assert result.rule == "chat.type"

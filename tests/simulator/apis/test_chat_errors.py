@@ -38,7 +38,7 @@ FORMS = [
 ]
 
 
-def raised(told):
+def get_error(told):
     """Return the exception the SDK raises for a reply."""
 
     def respond(_request):
@@ -56,7 +56,7 @@ def raised(told):
 @pytest.mark.parametrize(("refusal", "kind", "code", "exception"), FORMS, ids=lambda value: str(value)[:40])
 def test_a_refusal_is_raised_as_the_sdks_own_exception(refusal, kind, code, exception):
     told = API.render_error(refusal)
-    error = raised(told)
+    error = get_error(told)
     assert type(error) is exception
     assert (error.status_code, error.type, error.code) == (refusal.status, kind, code)
     assert error.request_id == told.headers["x-request-id"]

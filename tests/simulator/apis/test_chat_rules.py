@@ -9,14 +9,14 @@ import pytest
 from dragoman.simulator.apis.chat import API
 from dragoman.simulator.apis.rule import Violation
 from shelf import needs_shelf
-from simulator.apis.chat.bodies import judged, seeds
+from simulator.apis.chat.bodies import judge, seeds
 from simulator.apis.chat.mutators import MUTATORS
 
 MOST = 48
 """Maximum number of changed bodies to check for each rule."""
 
 
-def changed_by(note):
+def change_by(note):
     """Yield bodies that break a rule, some of every seed, so that all ways in which a mutator breaks it occur."""
     chance = Random(note.name)  # noqa: S311  reproducible on purpose
     order = chance.sample(seeds(), len(seeds()))
@@ -30,10 +30,10 @@ def changed_by(note):
 @needs_shelf
 @pytest.mark.parametrize("note", API.rules, ids=lambda note: note.name)
 def test_a_body_that_breaks_a_rule_is_refused_by_its_name(note):
-    broken = list(islice(changed_by(note), MOST))
+    broken = list(islice(change_by(note), MOST))
     assert broken
     for request in broken:
-        result = judged(request)
+        result = judge(request)
         assert isinstance(result, Violation), request
         assert (result.rule, result.status) in {(note.name, 400), (note.name, 404)}, (result, request)
 

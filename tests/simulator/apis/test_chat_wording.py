@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.simulator.apis.api import ApiRejection
 from dragoman.simulator.apis.chat import API
-from simulator.apis.chat.bodies import STRICT, WEATHER, assistant_calls, refused, tool_result
+from simulator.apis.chat.bodies import STRICT, WEATHER, assistant_calls, require_rejected, tool_result
 
 ASKED = {"role": "user", "content": "ping"}
 NEWER = {"model": "gpt-5.6-terra"}
@@ -306,7 +306,7 @@ CASES = [
 
 @pytest.mark.parametrize(("members", "param", "code", "message"), CASES, ids=[case[3][:60] for case in CASES])
 def test_an_error_has_openais_wording(members, param, code, message):
-    violation = refused(**members)
+    violation = require_rejected(**members)
     refusal = ApiRejection(
         status=violation.status, message=violation.message, where=violation.where, rule=violation.rule
     )
@@ -324,6 +324,6 @@ def test_an_error_has_openais_wording(members, param, code, message):
 
 
 def test_a_value_of_a_map_that_is_out_of_bounds_is_not_named():
-    assert refused(logit_bias={"50256": 500}).message == (
+    assert require_rejected(logit_bias={"50256": 500}).message == (
         "Invalid 'logit_bias': decimal above maximum value. Expected a value <= 100, but got another instead."
     )

@@ -5,7 +5,7 @@ import pytest
 
 from dragoman.simulator.apis.api import ApiRejection
 from dragoman.simulator.apis.gemini import API
-from simulator.apis.gemini.asking import ANSWERS, accepted, asking, client, errors, occasion, refused
+from simulator.apis.gemini.asking import ANSWERS, asking, client, errors, occasion, require_accepted, require_rejected
 
 STATUSES = {
     400: "INVALID_ARGUMENT",
@@ -24,7 +24,7 @@ STATUSES = {
 }
 
 
-def raised(told):
+def get_error(told):
     answered = client(lambda _: httpx2.Response(told.status, headers=dict(told.headers), content=told.body))
     with pytest.raises(errors.APIError) as caught:
         answered.models.generate_content(model="m", contents="x")
@@ -33,7 +33,7 @@ def raised(told):
 
 @pytest.mark.parametrize(("status", "word"), STATUSES.items())
 def test_every_status_has_its_name_and_the_sdk_raises_it(status, word):
-    error = raised(API.render_error(ApiRejection(status=status, message="No.")))
+    error = get_error(API.render_error(ApiRejection(status=status, message="No.")))
     assert (error.code, error.status, error.message) == (status, word, "No.")
     assert isinstance(error, errors.ClientError if status < 500 else errors.ServerError)
 
@@ -64,7 +64,7 @@ def test_another_status_name_may_be_given():
 
 
 def test_an_invalid_field_is_in_the_details():
-    found = refused({"contents": [{"parts": [{"type": "text"}]}]})
+    found = require_rejected({"contents": [{"parts": [{"type": "text"}]}]})
     told = API.render_error(ApiRejection(status=400, message=found.message, rule=found.rule))
     [details] = json.loads(told.body)["error"]["details"]
     assert details["@type"] == "type.googleapis.com/google.rpc.BadRequest"
@@ -72,7 +72,7 @@ def test_an_invalid_field_is_in_the_details():
 
 
 def test_a_stream_breaks_off_with_an_error_the_sdk_raises():
-    frames = [*API.render_stream(ANSWERS["text"], accepted(asking()), occasion())][:1]
+    frames = [*API.render_stream(ANSWERS["text"], require_accepted(asking()), occasion())][:1]
     broken = b"".join([*frames, API.render_stream_error(ApiRejection(status=503, message="The model is overloaded."))])
     answered = client(lambda _: httpx2.Response(200, content=broken))
     seen = []

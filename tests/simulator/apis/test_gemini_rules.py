@@ -12,16 +12,16 @@ from simulator.apis.gemini.asking import (
     OLD,
     SIGNER,
     WEATHER,
-    accepted,
     asking,
     call,
-    judged,
+    judge,
+    load_recordings,
     model,
-    recorded,
     recordings,
-    refused,
+    require_accepted,
+    require_rejected,
     result,
-    shuffled,
+    shuffle,
     situation,
     user,
 )
@@ -33,11 +33,11 @@ VERTEX = situation(OLD, vertex=True)
 FUNCTION = {"name": "f"}
 
 
-def accepted_under(rule):
+def is_accepted_under(rule):
     """Return recorded bodies that are accepted where a rule applies, with their contexts."""
-    for one in shuffled(recordings()):
-        given = CIRCUMSTANCES.get(rule.name) or recorded(one)
-        if one["op"] == "generate" and not isinstance(judged(one["request"], given), Violation):
+    for one in shuffle(recordings()):
+        given = CIRCUMSTANCES.get(rule.name) or load_recordings(one)
+        if one["op"] == "generate" and not isinstance(judge(one["request"], given), Violation):
             yield one["request"], given
 
 
@@ -45,7 +45,9 @@ def accepted_under(rule):
 @pytest.mark.parametrize("rule", [one for one in API.rules if one.name not in UNBROKEN], ids=lambda rule: rule.name)
 def test_what_breaks_a_rule_is_refused_by_its_name(rule):
     chance = random.Random(rule.name)  # noqa: S311  reproducible on purpose
-    broken = ((changed, given) for body, given in accepted_under(rule) for changed in MUTATORS[rule.name](body, chance))
+    broken = (
+        (changed, given) for body, given in is_accepted_under(rule) for changed in MUTATORS[rule.name](body, chance)
+    )
     seen = 0
     for changed, given in itertools.islice(broken, CASES):
         found = API.accept(json.dumps(changed).encode(), given, SIGNER)
@@ -67,12 +69,12 @@ def test_rules_have_unique_names_and_a_source():
     assert set(CIRCUMSTANCES) <= set(names)
 
 
-def declared(**members):
+def declare(**members):
     return {"contents": [user("Hi.")], "tools": [{"functionDeclarations": [{"name": "f", **members}]}]}
 
 
-def typed(**schema):
-    return declared(parameters={"type": "OBJECT", "properties": {"it": schema}})
+def parse_typed(**schema):
+    return declare(parameters={"type": "OBJECT", "properties": {"it": schema}})
 
 
 def tree(**members):
@@ -86,12 +88,12 @@ def wordy(count):
     return {"type": "object", "properties": {"it": {"type": "string", "enum": words}}}
 
 
-def shown_by_result(uri):
+def show_result(uri):
     shown = [{"fileData": {"mimeType": "application/pdf", "fileUri": uri}}]
     return asking(user("a"), model(call(signature=SKIP)), user(result(parts=shown)))
 
 
-def configured(**config):
+def configure(**config):
     return {"contents": [user("Hi.")], "generationConfig": config}
 
 
@@ -116,13 +118,13 @@ def configured(**config):
         ),
         ({"contents": [user({"inlineData": {"mimeType": "image/gif", "data": ""}})]}, VERTEX, "value image/gif, which"),
         ({"contents": [user({"fileData": {"fileUri": "gs://a/b"}})]}, None, "Unsupported file uri: gs://a/b"),
-        (declared(name="9"), None, "function_declarations[0].name: Invalid function name. Must start with a letter"),
+        (declare(name="9"), None, "function_declarations[0].name: Invalid function name. Must start with a letter"),
         (
             asking(tools=[{"functionDeclarations": [FUNCTION, FUNCTION]}]),
             None,
             "Duplicate function declaration found: f",
         ),
-        (declared(parameters={"type": "OBJECT"}, parametersJsonSchema={}), None, "mutually exclusive with parameters"),
+        (declare(parameters={"type": "OBJECT"}, parametersJsonSchema={}), None, "mutually exclusive with parameters"),
         (
             asking(tools=[{"functionDeclarations": [FUNCTION]}, {"googleSearch": {}}]),
             situation(OLD),
@@ -148,22 +150,22 @@ def configured(**config):
             None,
             "allowed_function_names[0]: function `other` is not declared.",
         ),
-        (typed(type="ARRAY"), None, "parameters.properties[it].items: missing field."),
-        (typed(type="INTEGER", enum=["1"]), None, "parameters.properties[it].enum: only allowed for STRING type"),
-        (typed(type="STRING", enum=[""]), None, "properties[it].enum[0]: cannot be empty"),
-        (typed(type="STRING", format="uri"), None, "only 'enum' and 'date-time' are supported for STRING type"),
+        (parse_typed(type="ARRAY"), None, "parameters.properties[it].items: missing field."),
+        (parse_typed(type="INTEGER", enum=["1"]), None, "parameters.properties[it].enum: only allowed for STRING type"),
+        (parse_typed(type="STRING", enum=[""]), None, "properties[it].enum[0]: cannot be empty"),
+        (parse_typed(type="STRING", format="uri"), None, "only 'enum' and 'date-time' are supported for STRING type"),
         (
-            typed(anyOf=[{"type": "STRING"}], description="x"),
+            parse_typed(anyOf=[{"type": "STRING"}], description="x"),
             VERTEX,
             "When using any_of, it must be the only field set.",
         ),
         (
-            declared(parameters={"type": "OBJECT", "required": ["it"]}),
+            declare(parameters={"type": "OBJECT", "required": ["it"]}),
             None,
             "function_declarations[0].parameters.required[0]: property is not defined",
         ),
         (
-            declared(parameters={"type": "OBJECT", "properties": {}}),
+            declare(parameters={"type": "OBJECT", "properties": {}}),
             situation("gemini-1.5-pro"),
             "parameters.properties: should be non-empty for OBJECT type",
         ),
@@ -177,33 +179,33 @@ def configured(**config):
             VERTEX,
             "it has an unsupported file uri: https://generativelanguage.googleapis.com/v1beta/files/a.",
         ),
-        (declared(parametersJsonSchema=tree(required=["children"])), None, "only supported within non-required prop"),
+        (declare(parametersJsonSchema=tree(required=["children"])), None, "only supported within non-required prop"),
         (
-            {**declared(parametersJsonSchema=wordy(6000)), "toolConfig": {"functionCallingConfig": {"mode": "ANY"}}},
+            {**declare(parametersJsonSchema=wordy(6000)), "toolConfig": {"functionCallingConfig": {"mode": "ANY"}}},
             None,
             "The specified schema produces a constraint that has too many states for serving.",
         ),
         (
-            configured(responseMimeType="application/json", responseJsonSchema=wordy(6000)),
+            configure(responseMimeType="application/json", responseJsonSchema=wordy(6000)),
             None,
             "The specified schema produces a constraint that has too many states for serving.",
         ),
-        (configured(temperature=3), None, "temperature must be in the range [0.0, 2.0]."),
-        (configured(presencePenalty=1), None, "Penalty is not enabled for this model"),
-        (configured(candidateCount=2), None, "Multiple candidates is not enabled for this model"),
+        (configure(temperature=3), None, "temperature must be in the range [0.0, 2.0]."),
+        (configure(presencePenalty=1), None, "Penalty is not enabled for this model"),
+        (configure(candidateCount=2), None, "Multiple candidates is not enabled for this model"),
         (
-            configured(thinkingConfig={"thinkingLevel": "LOW"}),
+            configure(thinkingConfig={"thinkingLevel": "LOW"}),
             situation(OLD),
             "Thinking level is not supported for this",
         ),
-        (configured(thinkingConfig={"thinkingLevel": "MINIMAL"}), None, "Thinking level MINIMAL is not supported"),
+        (configure(thinkingConfig={"thinkingLevel": "MINIMAL"}), None, "Thinking level MINIMAL is not supported"),
         (
-            configured(thinkingConfig={"thinkingLevel": "LOW", "thinkingBudget": 5}),
+            configure(thinkingConfig={"thinkingLevel": "LOW", "thinkingBudget": 5}),
             None,
             "You can only set only one of thinking budget and thinking level.",
         ),
         (
-            configured(thinkingConfig={"thinkingBudget": 0}),
+            configure(thinkingConfig={"thinkingBudget": 0}),
             situation("gemini-2.5-pro"),
             "Budget 0 is invalid. This model only works in thinking mode.",
         ),
@@ -247,9 +249,9 @@ def configured(**config):
             None,
             "Please ensure that the number of function response parts is equal to the number of function call parts of",
         ),
-        (shown_by_result("gs://bucket/a.pdf"), None, "Unsupported file uri: gs://bucket/a.pdf"),
+        (show_result("gs://bucket/a.pdf"), None, "Unsupported file uri: gs://bucket/a.pdf"),
         (
-            shown_by_result("https://generativelanguage.googleapis.com/v1beta/files/a"),
+            show_result("https://generativelanguage.googleapis.com/v1beta/files/a"),
             situation(vertex=True),
             "it has an unsupported file uri",
         ),
@@ -271,7 +273,7 @@ def configured(**config):
     ],
 )
 def test_errors_have_googles_wording(body, given, words):
-    found = refused(body, given)
+    found = require_rejected(body, given)
     assert words in found.message
     assert found.status == 400
 
@@ -286,50 +288,53 @@ def test_errors_have_googles_wording(body, given, words):
         (asking(user("a"), model(call()), user(result(), "And?")), situation(OLD)),
         (asking(user("a"), model(call(signature=SKIP, id="1")), user(result())), situation()),
         (asking(user("a"), model(call(), call()), user(result()), user(result())), situation(OLD)),
-        (shown_by_result("https://generativelanguage.googleapis.com/v1beta/files/a"), situation()),
-        (shown_by_result("gs://bucket/a.pdf"), situation(vertex=True)),
+        (show_result("https://generativelanguage.googleapis.com/v1beta/files/a"), situation()),
+        (show_result("gs://bucket/a.pdf"), situation(vertex=True)),
         (asking(user("a"), model(call(signature=SKIP)), {**user(result()), "role": "function"}), situation()),
         (asking(user("a"), model(call(signature=SKIP)), {**user(result()), "role": "model"}), situation()),
         (asking(tools=[{"functionDeclarations": [WEATHER]}, {"googleSearch": {}}]), situation(vertex=True)),
-        (typed(type="STRING", format="uri"), VERTEX),
-        (typed(type="INTEGER", format="enum", enum=["1", "2"]), situation()),
-        (typed(anyOf=[{"type": "STRING"}], description="x"), situation()),
-        (declared(parameters={"type": "OBJECT", "properties": {}}), situation()),
-        (declared(name="ns.part:of-it_" + "x" * 113), situation()),
-        (declared(parametersJsonSchema=tree()), situation()),
-        (declared(parametersJsonSchema=wordy(6000)), situation()),
-        (declared(parameters={"type": "OBJECT", "properties": {"a": {"ref": "#/defs/A"}}, "defs": {"A": {}}}), VERTEX),
-        (configured(temperature=2, topP=1, topK=40.0, candidateCount=1), situation()),
-        (configured(presencePenalty=1, candidateCount=8), situation("gemini-3.5-flash")),
-        (configured(thinkingConfig={"thinkingBudget": 1000}), situation()),
-        (configured(thinkingConfig={"thinkingBudget": -1, "includeThoughts": True}), situation("gemini-2.5-pro")),
-        (configured(thinkingConfig={"thinkingLevel": "minimal"}), situation("gemini-3.6-flash")),
+        (parse_typed(type="STRING", format="uri"), VERTEX),
+        (parse_typed(type="INTEGER", format="enum", enum=["1", "2"]), situation()),
+        (parse_typed(anyOf=[{"type": "STRING"}], description="x"), situation()),
+        (declare(parameters={"type": "OBJECT", "properties": {}}), situation()),
+        (declare(name="ns.part:of-it_" + "x" * 113), situation()),
+        (declare(parametersJsonSchema=tree()), situation()),
+        (declare(parametersJsonSchema=wordy(6000)), situation()),
+        (declare(parameters={"type": "OBJECT", "properties": {"a": {"ref": "#/defs/A"}}, "defs": {"A": {}}}), VERTEX),
+        (configure(temperature=2, topP=1, topK=40.0, candidateCount=1), situation()),
+        (configure(presencePenalty=1, candidateCount=8), situation("gemini-3.5-flash")),
+        (configure(thinkingConfig={"thinkingBudget": 1000}), situation()),
+        (configure(thinkingConfig={"thinkingBudget": -1, "includeThoughts": True}), situation("gemini-2.5-pro")),
+        (configure(thinkingConfig={"thinkingLevel": "minimal"}), situation("gemini-3.6-flash")),
         ({**asking(), "generationConfig": {"responseMimeType": "application/json"}}, situation()),
     ],
 )
 def test_what_google_takes_is_taken(body, given):
-    accepted(body, given)
+    require_accepted(body, given)
 
 
 def test_strictness_follows_the_generation():
     ending = asking(user("a"), model("b"))
     for name in ("gemini-3.6-flash", "gemini-3.5-flash-lite", "gemini-flash-latest", "gemini-4-argon", "unheard-of"):
-        assert refused(ending, situation(name)).rule == "gemini.last-turn"
+        assert require_rejected(ending, situation(name)).rule == "gemini.last-turn"
     for name in ("gemini-2.5-pro", "gemini-3-flash-preview", "gemini-3.5-flash", "models/gemini-pro-latest"):
-        accepted(ending, situation(name))
+        require_accepted(ending, situation(name))
 
 
 def test_results_apart_are_refused_from_gemini_3_on():
     apart = asking(user("a"), model(call(signature=SKIP), call()), user(result()), user(result()))
     for name in ("gemini-3-flash", NEW):
-        found = refused(apart, situation(name))
+        found = require_rejected(apart, situation(name))
         assert (found.rule, found.where) == ("gemini.results-together", "/contents/3/parts/0")
-    accepted(apart, situation(OLD))
-    accepted(asking(user("a"), model(call(signature=SKIP), call()), user(result(), result())))
+    require_accepted(apart, situation(OLD))
+    require_accepted(asking(user("a"), model(call(signature=SKIP), call()), user(result(), result())))
 
 
 def test_the_place_of_a_fault_is_a_pointer():
-    assert refused({"contents": [user("a", {})]}).where == "/contents/0/parts/1"
-    body = typed(type="OBJECT", properties={"a/b": {"type": "ARRAY"}})
-    assert refused(body).where == "/tools/0/functionDeclarations/0/parameters/properties/it/properties/a~1b"
-    assert refused(asking(user("a"), model(call()), user(result())), situation(NEW)).where == "/contents/1/parts/0"
+    assert require_rejected({"contents": [user("a", {})]}).where == "/contents/0/parts/1"
+    body = parse_typed(type="OBJECT", properties={"a/b": {"type": "ARRAY"}})
+    assert require_rejected(body).where == "/tools/0/functionDeclarations/0/parameters/properties/it/properties/a~1b"
+    assert (
+        require_rejected(asking(user("a"), model(call()), user(result())), situation(NEW)).where
+        == "/contents/1/parts/0"
+    )

@@ -14,7 +14,7 @@ from simulator.apis.messages.bodies import (
     assistant,
     call,
     on_vertex,
-    refused,
+    require_rejected,
     result,
     text,
     user,
@@ -27,9 +27,9 @@ SCREEN = {"type": "computer_20251124", "name": "computer", "display_height_px": 
 
 def test_a_body_is_only_so_large_and_smaller_on_vertex():
     large = user("a" * (31 * MEGABYTE))
-    found = refused({**on_vertex(), "messages": [large]})
+    found = require_rejected({**on_vertex(), "messages": [large]})
     assert (found.rule, found.status) == ("messages.request-size", 413)
-    assert refused(asks(large)).rule == "messages.prompt-length"
+    assert require_rejected(asks(large)).rule == "messages.prompt-length"
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_body_is_only_so_large_and_smaller_on_vertex():
     ],
 )
 def test_a_prompt_is_only_so_long(model, betas, most):
-    found = refused(asks(user("a" * 4 * most), model=model), betas=betas)
+    found = require_rejected(asks(user("a" * 4 * most), model=model), betas=betas)
     assert found.rule == "messages.prompt-length"
     assert found.message.startswith("prompt is too long: ")
     assert found.message.endswith(f" tokens > {most} maximum")
@@ -71,7 +71,7 @@ def test_a_prompt_is_only_so_long(model, betas, most):
 )
 def test_a_beta_feature_needs_its_header(members, beta):
     body = asks(**members)
-    assert refused(body, betas=("files-api-2025-04-14",)).rule == "messages.beta-header"
+    assert require_rejected(body, betas=("files-api-2025-04-14",)).rule == "messages.beta-header"
     accepted(body, betas=("files-api-2025-04-14", beta))
     accepted(body, betas=None)
 
@@ -80,13 +80,13 @@ def test_a_tool_that_is_declared_on_the_way_needs_a_beta_of_its_own():
     tool = {"type": "tool_definition", "definition": WEATHER}
     added = {"role": "system", "content": [{"type": "tool_addition", "tool": tool}]}
     body = asks(user("Hi"), added)
-    assert refused(body, betas=("mid-conversation-tool-changes-2026-07-01",)).rule == "messages.beta-header"
+    assert require_rejected(body, betas=("mid-conversation-tool-changes-2026-07-01",)).rule == "messages.beta-header"
     accepted(body, betas=("inline-tools-2026-09-15",))
 
 
 def test_vertex_takes_no_links_in_results_either():
     shown = {"messages": [user("Hi"), assistant(call()), user(result(content=[LINKED]))], "tools": [WEATHER]}
-    found = refused({**on_vertex(), **shown})
+    found = require_rejected({**on_vertex(), **shown})
     assert (found.rule, found.where) == ("messages.vertex-features", "/messages/2/content/0/content/0/source")
     accepted(asks(**shown))
 
@@ -99,7 +99,7 @@ def test_the_user_cites_nothing_in_the_newest_version():
         asks(user(found)),
         asks(user("Hi"), assistant(call()), user(result(content=[found])), tools=[WEATHER]),
     ):
-        assert refused(body, version="2026-10-21").rule == "messages.version-blocks"
+        assert require_rejected(body, version="2026-10-21").rule == "messages.version-blocks"
         accepted(body, version="2023-06-01")
     accepted(asks(user({**found, "content": [text("a")], "citations": {"enabled": True}})), version="2026-10-21")
 
@@ -109,7 +109,7 @@ def test_a_structured_answer_cannot_be_prefilled():
     body = asks(user("Hi"), assistant("{"), model="claude-haiku-4-5")
     accepted(body)
     structured = {**body, "output_config": {"format": {"type": "json_schema", "schema": schema}}}
-    assert refused(structured).rule == "messages.output-format-prefill"
+    assert require_rejected(structured).rule == "messages.output-format-prefill"
 
 
 @pytest.mark.parametrize(("key", "words"), [("invalid", "invalid x-api-key"), ("", "x-api-key header is required")])

@@ -5,7 +5,17 @@ import pytest
 from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.messages import API, accept
 from dragoman.simulator.apis.rule import CheckContext
-from simulator.apis.messages.bodies import WEATHER, asks, assistant, call, on_vertex, refused, result, text, user
+from simulator.apis.messages.bodies import (
+    WEATHER,
+    asks,
+    assistant,
+    call,
+    on_vertex,
+    require_rejected,
+    result,
+    text,
+    user,
+)
 
 
 @pytest.mark.parametrize(
@@ -66,25 +76,27 @@ from simulator.apis.messages.bodies import WEATHER, asks, assistant, call, on_ve
     ],
 )
 def test_a_fault_of_shape_names_its_path_with_the_types_on_the_way(body, words, where):
-    found = refused(body)
+    found = require_rejected(body)
     assert (found.message, found.where) == (words, where)
 
 
 def test_an_unknown_type_is_reported_with_the_valid_ones():
-    found = refused(asks(user({"type": "input_text", "text": "a"})))
+    found = require_rejected(asks(user({"type": "input_text", "text": "a"})))
     assert found.message.startswith("messages.0.content.0: Input tag 'input_text' found using 'type' does not match")
     assert "'tool_result'" in found.message
 
 
 def test_vertex_wants_its_version_in_the_body_and_no_model():
-    assert refused({**on_vertex(), "model": "claude-opus-5-5"}).message == "model: Extra inputs are not permitted"
-    assert refused(asks(), vertex=True).message in {
+    assert (
+        require_rejected({**on_vertex(), "model": "claude-opus-5-5"}).message == "model: Extra inputs are not permitted"
+    )
+    assert require_rejected(asks(), vertex=True).message in {
         "anthropic_version: Field required",
         "model: Extra inputs are not permitted",
     }
     without = on_vertex()
     del without["anthropic_version"]
-    assert refused(without, vertex=True).message == "anthropic_version: Field required"
+    assert require_rejected(without, vertex=True).message == "anthropic_version: Field required"
 
 
 def test_what_is_not_json_is_refused():
@@ -98,18 +110,18 @@ def test_what_is_not_json_is_refused():
 
 
 def test_turns_are_counted_as_the_vendor_merges_them():
-    found = refused(asks(user("a"), user("b"), assistant(call()), user("c"), tools=[WEATHER]))
+    found = require_rejected(asks(user("a"), user("b"), assistant(call()), user("c"), tools=[WEATHER]))
     assert found.message.startswith(
         "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_1."
     )
-    found = refused(asks(user("a"), assistant("b"), user(result(3)), user("c")))
+    found = require_rejected(asks(user("a"), assistant("b"), user(result(3)), user("c")))
     assert found.message.startswith(
         "messages.2.content.0: unexpected `tool_use_id` found in `tool_result` blocks: toolu_3."
     )
 
 
 def test_an_unknown_model_is_not_found():
-    found = refused(asks(model="no-such-model"))
+    found = require_rejected(asks(model="no-such-model"))
     assert (found.status, found.message) == (404, "model: no-such-model")
 
 

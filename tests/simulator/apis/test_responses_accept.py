@@ -4,7 +4,15 @@ import pytest
 
 from dragoman.simulator.apis.rule import Violation
 from shelf import exchanges, needs_shelf
-from simulator.apis.responses.bodies import MOCKED, accepted, asks, client_requests, judge, recorded, sample_requests
+from simulator.apis.responses.bodies import (
+    MOCKED,
+    accepted,
+    asks,
+    client_requests,
+    judge,
+    load_recordings,
+    sample_requests,
+)
 
 
 @needs_shelf
@@ -27,7 +35,7 @@ def test_every_request_of_a_real_client_is_accepted():
 
 @needs_shelf
 def test_recorded_requests_that_the_vendor_took_are_accepted():
-    requests = recorded(200)
+    requests = load_recordings(200)
     assert len(requests) > 600
     wrong = {
         name: found for name, body in requests.items() if isinstance(found := judge(body, recorded=True), Violation)
@@ -50,7 +58,7 @@ def test_recorded_requests_that_the_vendor_rejected_are_rejected_with_its_wordin
         "openai_responses/rig-0003": "gpt-nonexistent-model-for-error-edge",
     }
     said |= {name: f"The requested model '{model}' does not exist." for name, model in unknown.items()}
-    refusals = {name: judge(body, recorded=True) for name, body in recorded(400).items()}
+    refusals = {name: judge(body, recorded=True) for name, body in load_recordings(400).items()}
     assert {name: getattr(found, "message", "") for name, found in refusals.items()} == said
 
 

@@ -11,7 +11,7 @@ from dragoman.simulator.apis.responses.conversations import build_item_not_found
 from dragoman.simulator.apis.responses.store import build_previous_not_found
 from dragoman.simulator.apis.responses.write import render_broken_stream
 from simulator.apis.responses.answers import CASES, TYPED_EVENT, client, frames, occasion
-from simulator.apis.responses.bodies import WEATHER, accepted, asks, refused
+from simulator.apis.responses.bodies import WEATHER, accepted, asks, require_rejected
 
 CODES = [
     ({"zzz": 1}, "zzz", "unknown_parameter"),
@@ -34,7 +34,7 @@ CODES = [
 
 @pytest.mark.parametrize(("members", "param", "code"), CODES, ids=str)
 def test_an_error_has_its_parameter_and_code(members, param, code):
-    found = refused(asks(**members))
+    found = require_rejected(asks(**members))
     told = API.render_error(
         ApiRejection(status=found.status, message=found.message, where=found.where, rule=found.rule)
     )

@@ -6,7 +6,7 @@ from dragoman.simulator.apis.api import AcceptedRequest
 from dragoman.simulator.apis.conversation import Answer, TokenSigner
 from dragoman.simulator.apis.rule import CheckContext
 from simulator.apis.responses.answers import whole
-from simulator.apis.responses.bodies import API, accepted, asks, refused
+from simulator.apis.responses.bodies import API, accepted, asks, require_rejected
 
 OPEN = {"type": "object", "properties": {"h": {"type": "object", "additionalProperties": {"type": "string"}}}}
 TOOL = {"type": "function", "name": "f", "parameters": OPEN}
@@ -69,7 +69,7 @@ def test_tokens_of_a_loose_tool_are_counted():
 @pytest.mark.parametrize("strict", [True, False, None])
 def test_what_is_no_schema_is_refused_strict_or_not(members, words, strict):
     parameters = {"type": "object", **members}
-    found = refused(asks(tools=[{**TOOL, "parameters": parameters, "strict": strict}]))
+    found = require_rejected(asks(tools=[{**TOOL, "parameters": parameters, "strict": strict}]))
     assert found.rule == "responses.tool-schema"
     if strict is not True:
         assert found.message == f"Invalid schema for function 'f': {words}"
@@ -77,5 +77,5 @@ def test_what_is_no_schema_is_refused_strict_or_not(members, words, strict):
 
 def test_an_item_of_no_type_that_there_is_is_refused():
     for kind in ([], {}, 7):
-        found = refused(asks(input=[{"type": kind}]))
+        found = require_rejected(asks(input=[{"type": kind}]))
         assert (found.status, found.rule) == (400, "responses.type")

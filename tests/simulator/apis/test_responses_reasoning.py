@@ -11,7 +11,7 @@ from dragoman.simulator.apis.conversation import Answer
 from dragoman.simulator.apis.responses import API
 from dragoman.simulator.apis.responses.store import expand_input
 from simulator.apis.responses.answers import CASES, SIGNER, events, occasion, whole
-from simulator.apis.responses.bodies import WEATHER, accepted, asks, refused
+from simulator.apis.responses.bodies import WEATHER, accepted, asks, require_rejected
 
 MEMBERS: dict[str, Any] = {"tools": [WEATHER], "store": False, "reasoning": {"summary": "auto"}}
 ANSWER = Answer(thought="Look it up.", calls=CASES["two calls"][1].calls, end="calls")
@@ -52,7 +52,7 @@ def test_a_thought_may_be_left_out_with_the_id_of_its_call():
 
 def test_a_call_that_followed_a_thought_does_not_come_back_without_it():
     thought, first, second = output()
-    found = refused(follow_up([first, second]), signer=SIGNER)
+    found = require_rejected(follow_up([first, second]), signer=SIGNER)
     assert found.rule == "responses.reasoning-kept"
     assert (
         found.message
@@ -63,17 +63,17 @@ def test_a_call_that_followed_a_thought_does_not_come_back_without_it():
 def test_a_thought_does_not_come_back_without_what_it_led_to():
     thought, *_ = output()
     assert (
-        refused(asks(**{**MEMBERS, "input": [ASKED, thought, ASKED]}), signer=SIGNER).rule
+        require_rejected(asks(**{**MEMBERS, "input": [ASKED, thought, ASKED]}), signer=SIGNER).rule
         == "responses.reasoning-followed"
     )
 
 
-def altered(item: dict[str, Any]) -> None:
+def alter(item: dict[str, Any]) -> None:
     token = item["encrypted_content"]
     item["encrypted_content"] = ("A" if token[30] != "A" else "B").join((token[:30], token[31:]))
 
 
-def moved(item: dict[str, Any]) -> None:
+def move(item: dict[str, Any]) -> None:
     item["encrypted_content"] = SIGNER.issue("rs_other", "elsewhere")
 
 
@@ -85,11 +85,11 @@ def foreign(item: dict[str, Any]) -> None:
     item["encrypted_content"] = "gAAAAABqb8Q5ZsWECJphzjqslFLg=="
 
 
-@pytest.mark.parametrize("spoil", [altered, moved, cut, foreign])
+@pytest.mark.parametrize("spoil", [alter, move, cut, foreign])
 def test_encrypted_content_that_is_not_as_it_was_is_refused(spoil):
     items = output()
     spoil(items[0])
-    found = refused(follow_up(items), signer=SIGNER)
+    found = require_rejected(follow_up(items), signer=SIGNER)
     assert found.rule == "responses.encrypted-content"
     assert found.message.startswith(f"The encrypted content for item {items[0]['id']} could not be verified. Reason: ")
 
@@ -98,19 +98,19 @@ def test_encrypted_content_taken_from_an_item_that_was_only_begun_is_refused():
     items = output()
     added = next(event["item"] for event in events(MEMBERS, ANSWER) if event["type"] == "response.output_item.added")
     items[0]["encrypted_content"] = added["encrypted_content"]
-    assert refused(follow_up(items), signer=SIGNER).rule == "responses.encrypted-content"
+    assert require_rejected(follow_up(items), signer=SIGNER).rule == "responses.encrypted-content"
 
 
 def test_the_same_encrypted_content_does_not_come_twice():
     thought, *rest = output()
     bare = {"type": "reasoning", "summary": [], "encrypted_content": thought["encrypted_content"]}
-    assert refused(follow_up([bare, thought, *rest]), signer=SIGNER).rule == "responses.encrypted-content"
+    assert require_rejected(follow_up([bare, thought, *rest]), signer=SIGNER).rule == "responses.encrypted-content"
 
 
 def test_a_thought_that_was_not_stored_needs_its_encrypted_content():
     items = output()
     del items[0]["encrypted_content"]
-    found = refused(follow_up(items), signer=SIGNER)
+    found = require_rejected(follow_up(items), signer=SIGNER)
     assert (found.rule, found.status) == ("responses.item-stored", 404)
     items = output(store=None)
     assert "encrypted_content" not in items[0]
@@ -119,13 +119,16 @@ def test_a_thought_that_was_not_stored_needs_its_encrypted_content():
 
 def test_an_item_that_was_not_stored_cannot_be_referred_to():
     reference = {"type": "item_reference", "id": output()[1]["id"]}
-    assert refused(asks(**{**MEMBERS, "input": [ASKED, reference]}), signer=SIGNER).rule == "responses.item-stored"
+    assert (
+        require_rejected(asks(**{**MEMBERS, "input": [ASKED, reference]}), signer=SIGNER).rule
+        == "responses.item-stored"
+    )
 
 
 def test_another_simulators_content_is_foreign():
     from dragoman.simulator.apis.conversation import TokenSigner
 
-    assert refused(follow_up(output()), signer=TokenSigner(6)).rule == "responses.encrypted-content"
+    assert require_rejected(follow_up(output()), signer=TokenSigner(6)).rule == "responses.encrypted-content"
 
 
 def test_a_request_that_continues_a_stored_reply_is_validated_as_a_whole():
@@ -142,7 +145,7 @@ def test_a_request_that_continues_a_stored_reply_is_validated_as_a_whole():
     again = accepted(going_on(known), signer=SIGNER)
     assert [result.name for result in again.model_request.turns[-1].results] == ["get_weather", "get_weather"]
     assert json.loads(API.render_reply(ANSWER, again, occasion()))["previous_response_id"] == reply["id"]
-    assert refused(going_on(known[:1]), signer=SIGNER).rule == "responses.call-answered"
+    assert require_rejected(going_on(known[:1]), signer=SIGNER).rule == "responses.call-answered"
     lost = {"type": "function_call_output", "call_id": "call_lost", "output": "?"}
-    assert refused(going_on([*known, lost]), signer=SIGNER).rule == "responses.answer-called"
-    assert refused(going_on([reply["output"][0], *known]), signer=SIGNER).rule == "responses.item-once"
+    assert require_rejected(going_on([*known, lost]), signer=SIGNER).rule == "responses.answer-called"
+    assert require_rejected(going_on([reply["output"][0], *known]), signer=SIGNER).rule == "responses.item-once"

@@ -9,7 +9,15 @@ import pytest
 from dragoman.simulator.apis.api import AcceptedRequest
 from dragoman.simulator.apis.responses import API
 from shelf import needs_shelf
-from simulator.apis.responses.bodies import PATCH, WEATHER, asks, client_requests, judge, recorded, sample_requests
+from simulator.apis.responses.bodies import (
+    PATCH,
+    WEATHER,
+    asks,
+    client_requests,
+    judge,
+    load_recordings,
+    sample_requests,
+)
 from simulator.apis.responses.mutators import MUTATORS
 
 PER_RULE = 80
@@ -35,16 +43,20 @@ OWN = [
 
 
 @functools.cache
-def taken() -> list[dict]:
+def take() -> list[dict]:
     """Return accepted requests, with every kind among the first."""
-    shelved = [*sample_requests().values(), *list(client_requests().values())[::4], *list(recorded(200).values())[::5]]
+    shelved = [
+        *sample_requests().values(),
+        *list(client_requests().values())[::4],
+        *list(load_recordings(200).values())[::5],
+    ]
     return [*OWN, *(body for body in shelved if isinstance(judge(body, recorded=True), AcceptedRequest))]
 
 
 @pytest.mark.parametrize("note", API.rules, ids=lambda note: note.name)
 def test_a_rule_refuses_what_breaks_it(note):
     chance = Random(7)  # noqa: S311  reproducible on purpose
-    changed = itertools.islice((mutant for body in taken() for mutant in MUTATORS[note.name](body, chance)), PER_RULE)
+    changed = itertools.islice((mutant for body in take() for mutant in MUTATORS[note.name](body, chance)), PER_RULE)
     found = [getattr(judge(mutant, recorded=True), "rule", "accepted") for mutant in changed]
     assert found
     assert set(found) == {note.name}
@@ -73,4 +85,4 @@ def test_every_rule_has_a_description_and_a_source():
 
 @needs_shelf
 def test_the_requests_the_mutators_work_on_are_many():
-    assert len(taken()) > 100
+    assert len(take()) > 100

@@ -79,7 +79,7 @@ class Listener:
 
 
 @asynccontextmanager
-async def listening(say: Any, *hosts: str) -> AsyncIterator[Listener]:
+async def listen(say: Any, *hosts: str) -> AsyncIterator[Listener]:
     listener = Listener(say)
     server = await asyncio.start_server(listener.hear, hosts or ["127.0.0.1"], 0)
     listener.port = server.sockets[0].getsockname()[1]
@@ -98,7 +98,7 @@ def reply(body: bytes | str, kind: str = "text/html", **headers: str) -> bytes:
     return "\r\n".join(["HTTP/1.1 200 OK", *lines, f"content-length: {len(data)}", "", ""]).encode() + data
 
 
-def moved(to: str, **headers: str) -> bytes:
+def move(to: str, **headers: str) -> bytes:
     lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join(["HTTP/1.1 302 Found", f"location: {to}", *lines, "content-length: 0", "", ""]).encode()
 
@@ -107,7 +107,7 @@ def one_page(say: Any, path: str = "/", settings: dict[str, Any] | None = None, 
     """Ask for a page of a server that says this."""
 
     async def steps() -> ToolResult:
-        async with listening(say) as listener:
+        async with listen(say) as listener:
             place = f"127.0.0.1:{listener.port}"
             return await call_web_fetch(
                 Web(Settings(private=(place,), **(settings or {}))), f"http://{place}{path}", **more

@@ -54,7 +54,7 @@ def parser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(tmp_path)
 
 
-def converted(*pages: str, seconds: float = 1.0) -> list[str]:
+def convert(*pages: str, seconds: float = 1.0) -> list[str]:
     """Return the texts, or why there is none."""
 
     async def steps() -> list[str]:
@@ -79,12 +79,12 @@ def converted(*pages: str, seconds: float = 1.0) -> list[str]:
     ],
 )
 def test_a_page_that_crashes_its_process_is_reported_and_the_next_is_read(parser, page, why):
-    assert converted("good", page, "good again") == ["good", why, "good again"]
+    assert convert("good", page, "good again") == ["good", why, "good again"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the system has no such limits")
 def test_a_page_can_neither_take_all_memory_nor_write(parser, tmp_path):
-    eaten, written, after = converted("eat", f"write {tmp_path}/file", "good")
+    eaten, written, after = convert("eat", f"write {tmp_path}/file", "good")
     assert eaten == "! it could not be read as HTML"
     assert written.startswith("! ")
     assert after == "good"
@@ -92,17 +92,17 @@ def test_a_page_can_neither_take_all_memory_nor_write(parser, tmp_path):
 
 
 def test_a_page_that_becomes_very_long_is_cut(parser):
-    assert [len(text) for text in converted("flood")] == [2_000_000]
+    assert [len(text) for text in convert("flood")] == [2_000_000]
 
 
 def test_nothing_of_our_environment_is_there(parser, monkeypatch):
     monkeypatch.setenv("GEMINI_API_KEY", "canary")
-    (told,) = converted("environment")
+    (told,) = convert("environment")
     assert "GEMINI_API_KEY" not in told
     assert told.endswith("/")
 
 
-def started(parser: str) -> subprocess.Popen[bytes]:
+def start(parser: str) -> subprocess.Popen[bytes]:
     script, pipe = Path(module.__file__).with_name("converter_worker.py"), subprocess.PIPE
     command = [sys.executable, "-I", "-S", str(script), parser, str(script.parent)]
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe)  # noqa: S603  our own script
@@ -111,14 +111,14 @@ def started(parser: str) -> subprocess.Popen[bytes]:
 
 
 def test_an_idle_process_ends(parser):
-    with started(parser) as process:
+    with start(parser) as process:
         process.stdin.close()
         assert process.wait(10) == 0
 
 
 @pytest.mark.skipif(not hasattr(signal, "alarm"), reason="the system has no alarm")
 def test_a_hanging_process_ends_itself_if_its_parent_is_gone(parser):
-    with started(parser) as process:
+    with start(parser) as process:
         process.stdin.write(REQUEST.pack(1, 0, 4) + b"hang")
         process.stdin.close()
         assert process.wait(60) == -signal.SIGALRM
@@ -135,4 +135,4 @@ def test_a_process_that_answers_with_too_much_is_not_believed(parser, monkeypatc
         "sys.stdin.buffer.read()\n"
     )
     monkeypatch.setattr(module, "_SCRIPT", script)
-    assert converted("good") == ["! turning it into Markdown took too much memory or failed"]
+    assert convert("good") == ["! turning it into Markdown took too much memory or failed"]

@@ -16,7 +16,7 @@ import pytest
 from dragoman.core.parts import ToolResult
 from dragoman.tools.web import Settings, Web, documents
 from dragoman.tools.web.converter import ConversionError, Converter, _Process
-from tools.web.asking import call_web_fetch, listening, one_page, reply, text_of
+from tools.web.asking import call_web_fetch, listen, one_page, reply, text_of
 
 PATIENCE = 60
 """Seconds within which a limit of one second takes effect, on a busy machine too."""
@@ -220,7 +220,7 @@ def test_only_the_start_of_a_very_long_text_is_read():
 
 def test_many_pages_at_once_are_all_read():
     async def steps() -> list[ToolResult]:
-        async with listening(reply("<h1>one of many</h1>")) as listener:
+        async with listen(reply("<h1>one of many</h1>")) as listener:
             place = f"127.0.0.1:{listener.port}"
             web = Web(Settings(private=(place,)))
             return await asyncio.gather(*(call_web_fetch(web, f"http://{place}/{at}") for at in range(40)))

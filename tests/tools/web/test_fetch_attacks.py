@@ -13,7 +13,7 @@ import trustme
 
 from dragoman.core.parts import ToolResult
 from dragoman.tools.web.fetch import Settings, Web
-from tools.web.asking import CONNECTED, Listener, Names, call_web_fetch, listening, moved, reply, text_of
+from tools.web.asking import CONNECTED, Listener, Names, call_web_fetch, listen, move, reply, text_of
 
 SECRET = reply("the secret of the intranet")
 IPV6 = [
@@ -54,7 +54,7 @@ def nobody_is_asked(steps: Callable[[int], Awaitable[ToolResult]]) -> ToolResult
     """Run steps next to listeners on loopback, IPv4 and IPv6, and check that no connection is made to them or elsewhere."""
 
     async def run() -> ToolResult:
-        async with listening(SECRET, "127.0.0.1") as listener:
+        async with listen(SECRET, "127.0.0.1") as listener:
             six = await asyncio.start_server(listener.hear, "::1", listener.port)
             async with six:
                 CONNECTED.clear()
@@ -124,8 +124,8 @@ def test_a_name_that_changes_from_public_to_private_is_resolved_once(monkeypatch
 def test_a_redirect_is_vetted_like_any_address(to, redirects):
     async def steps() -> tuple[ToolResult, Listener]:
         async with (
-            listening(SECRET, "127.0.0.1") as inner,
-            listening(moved(to.replace("{port}", str(inner.port)))) as outer,
+            listen(SECRET, "127.0.0.1") as inner,
+            listen(move(to.replace("{port}", str(inner.port)))) as outer,
         ):
             place = f"127.0.0.1:{outer.port}"
             web = Web(Settings(private=(place,), redirects=redirects), resolve=Names(["127.0.0.1"]))
@@ -143,7 +143,7 @@ def test_a_redirect_is_vetted_like_any_address(to, redirects):
 
 def test_a_redirect_that_never_ends_is_left():
     async def steps() -> tuple[ToolResult, int]:
-        async with listening(moved("/again")) as listener:
+        async with listen(move("/again")) as listener:
             place = f"127.0.0.1:{listener.port}"
             return await call_web_fetch(Web(Settings(private=(place,))), f"http://{place}/"), listener.connections
 
@@ -155,7 +155,7 @@ def test_a_redirect_that_never_ends_is_left():
 def test_a_redirect_to_another_host_is_reported_and_not_followed():
     async def steps() -> tuple[ToolResult, Names]:
         names = Names(["127.0.0.1"])
-        async with listening(moved("https://evil.example/?secret=1")) as listener:
+        async with listen(move("https://evil.example/?secret=1")) as listener:
             web = Web(Settings(private=(f"good.example:{listener.port}",)), resolve=names)
             return await call_web_fetch(web, f"http://good.example:{listener.port}/out"), names
 
@@ -173,10 +173,10 @@ def test_a_redirect_to_another_host_is_reported_and_not_followed():
 def test_a_redirect_between_a_host_and_its_www_is_followed():
     async def speak(head: bytes, writer: asyncio.StreamWriter) -> None:
         host = head.partition(b"host: ")[2].partition(b"\r\n")[0].decode()
-        writer.write(reply("there", "text/plain") if host.startswith("www.") else moved(f"http://www.{host}/"))
+        writer.write(reply("there", "text/plain") if host.startswith("www.") else move(f"http://www.{host}/"))
 
     async def steps() -> ToolResult:
-        async with listening(speak) as listener:
+        async with listen(speak) as listener:
             private = (f"a.example:{listener.port}", f"www.a.example:{listener.port}")
             return await call_web_fetch(
                 Web(Settings(private=private), resolve=Names(["127.0.0.1"])), f"http://{private[0]}/"
@@ -192,8 +192,8 @@ def test_a_redirect_from_https_to_http_is_not_followed():
     authority.configure_trust(trust)
 
     async def steps() -> tuple[ToolResult, Listener, Listener]:
-        async with listening(SECRET) as plain:
-            secure = Listener(moved(f"http://names.example:{plain.port}/"))
+        async with listen(SECRET) as plain:
+            secure = Listener(move(f"http://names.example:{plain.port}/"))
             async with await asyncio.start_server(secure.hear, "127.0.0.1", 0, ssl=context) as server:
                 port = server.sockets[0].getsockname()[1]
                 private = (f"names.example:{port}", f"names.example:{plain.port}")
@@ -211,7 +211,7 @@ def test_a_redirect_from_https_to_http_is_not_followed():
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"])
 def test_a_proxy_from_the_environment_is_not_used(name, monkeypatch):
     async def steps() -> tuple[ToolResult, Listener, Listener]:
-        async with listening(reply("proxied")) as proxy, listening(reply("direct")) as server:
+        async with listen(reply("proxied")) as proxy, listen(reply("direct")) as server:
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
             monkeypatch.delenv("NO_PROXY", raising=False)
             place = f"127.0.0.1:{server.port}"
@@ -225,7 +225,7 @@ def test_a_proxy_from_the_environment_is_not_used(name, monkeypatch):
 
 def test_ipv6_works_from_end_to_end_and_only_where_it_is_allowed():
     async def steps() -> tuple[ToolResult, ToolResult, Listener]:
-        async with listening(reply("by six", "text/plain"), "::1") as listener:
+        async with listen(reply("by six", "text/plain"), "::1") as listener:
             place = f"[::1]:{listener.port}"
             web = Web(Settings(private=(place,)))
             good = await call_web_fetch(web, f"http://[0:0::1]:{listener.port}/")
@@ -241,11 +241,11 @@ def test_ipv6_works_from_end_to_end_and_only_where_it_is_allowed():
 def test_no_credentials_are_sent_and_no_cookie_is_kept():
     async def speak(head: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(
-            reply("end", "text/plain") if head.startswith(b"GET /end") else moved("/end", set_cookie="a=b; path=/")
+            reply("end", "text/plain") if head.startswith(b"GET /end") else move("/end", set_cookie="a=b; path=/")
         )
 
     async def steps() -> Listener:
-        async with listening(speak) as listener:
+        async with listen(speak) as listener:
             place = f"127.0.0.1:{listener.port}"
             web = Web(Settings(private=(place,), agent="dragoman/1"))
             assert not (await call_web_fetch(web, f"http://{place}/")).failed
@@ -260,7 +260,7 @@ def test_no_credentials_are_sent_and_no_cookie_is_kept():
 
 def test_a_place_that_is_allowed_is_allowed_with_its_port_only():
     async def steps() -> tuple[ToolResult, Listener]:
-        async with listening(SECRET) as other:
+        async with listen(SECRET) as other:
             web = Web(Settings(private=(f"127.0.0.1:{other.port + 1}", "localhost:80")))
             return await call_web_fetch(web, f"http://127.0.0.1:{other.port}/"), other
 
@@ -271,9 +271,9 @@ def test_a_place_that_is_allowed_is_allowed_with_its_port_only():
 
 def test_a_reader_with_trusted_urls_may_follow_redirects_to_another_host():
     async def steps() -> str:
-        async with listening(reply("found", "text/plain")) as found:
+        async with listen(reply("found", "text/plain")) as found:
             there = f"there.example:{found.port}"
-            async with listening(moved(f"http://{there}/")) as search:
+            async with listen(move(f"http://{there}/")) as search:
                 here = f"search.example:{search.port}"
                 web = Web(Settings(private=(here, there)), resolve=Names(["127.0.0.1"]))
                 assert (await call_web_fetch(web, f"http://{here}/")).failed

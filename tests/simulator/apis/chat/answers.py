@@ -11,7 +11,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk, ParsedChatCom
 from dragoman.simulator.apis.api import Chunking, ReplyMeta
 from dragoman.simulator.apis.chat import API
 from dragoman.simulator.apis.conversation import Answer, AnswerSource, AnswerUsage, Call
-from simulator.apis.chat.bodies import SIGNER, WEATHER, accepted
+from simulator.apis.chat.bodies import SIGNER, WEATHER, require_accepted
 
 USED = AnswerUsage(input=40, output=20, cached=16, thought=8)
 FOUND = AnswerSource(url="https://example.com/paris", title="Paris", quote="Paris lies on the Seine")
@@ -65,11 +65,11 @@ def occasion(**pace: Any) -> ReplyMeta:
 
 
 def whole(members: dict[str, Any], answer: Answer) -> dict[str, Any]:
-    return json.loads(API.render_reply(answer, accepted(**members), occasion()))
+    return json.loads(API.render_reply(answer, require_accepted(**members), occasion()))
 
 
 def frames(members: dict[str, Any], answer: Answer, *, options: Any = None, **pace: Any) -> list[bytes]:
-    asked = accepted(**members, stream=True, stream_options=options or {"include_usage": True})
+    asked = require_accepted(**members, stream=True, stream_options=options or {"include_usage": True})
     return list(API.render_stream(answer, asked, occasion(**{"size": 4, **pace})))
 
 
@@ -80,11 +80,11 @@ def chunks(members: dict[str, Any], answer: Answer, **how: Any) -> list[dict[str
     return [json.loads(frame[6:]) for frame in sent[:-1]]
 
 
-def typed(reply: dict[str, Any]) -> ChatCompletion:
+def parse_typed(reply: dict[str, Any]) -> ChatCompletion:
     return ChatCompletion.model_validate(reply, strict=True)
 
 
-def typed_chunk(chunk: dict[str, Any]) -> ChatCompletionChunk:
+def parse_chunk(chunk: dict[str, Any]) -> ChatCompletionChunk:
     return ChatCompletionChunk.model_validate(chunk, strict=True)
 
 
@@ -98,10 +98,10 @@ def extras(model: pydantic.BaseModel, where: str = "") -> Iterator[str]:
                 yield from extras(item, f"{where}.{name}[{index}]")
 
 
-def accumulated(sent: list[dict[str, Any]]) -> ParsedChatCompletion[None]:
+def accumulate(sent: list[dict[str, Any]]) -> ParsedChatCompletion[None]:
     """Return the completion that the SDK's helper builds from a stream."""
     state: ChatCompletionStreamState[None] = ChatCompletionStreamState()
     for chunk in sent:
-        state.handle_chunk(typed_chunk(chunk))
+        state.handle_chunk(parse_chunk(chunk))
     # `get_final_completion` raises for answers that were cut, as the SDK does for its users; the snapshot does not.
     return state.current_completion_snapshot

@@ -43,22 +43,22 @@ def body(**members: Any) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value is not ...}
 
 
-def judged(request: dict[str, Any] | bytes, *, recorded: bool = False) -> AcceptedRequest | Violation:
+def judge(request: dict[str, Any] | bytes, *, recorded: bool = False) -> AcceptedRequest | Violation:
     """Return the accepted request or the violation."""
     raw = request if isinstance(request, bytes) else json.dumps(request).encode()
     return API.accept(raw, CheckContext(model="", recorded=recorded), SIGNER)
 
 
-def accepted(**members: Any) -> AcceptedRequest:
+def require_accepted(**members: Any) -> AcceptedRequest:
     """Return an accepted request."""
-    result = judged(body(**members))
+    result = judge(body(**members))
     assert isinstance(result, AcceptedRequest), result
     return result
 
 
-def refused(**members: Any) -> Violation:
+def require_rejected(**members: Any) -> Violation:
     """Return the violation of a rejected request."""
-    result = judged(body(**members))
+    result = judge(body(**members))
     assert isinstance(result, Violation), result
     return result
 
@@ -89,4 +89,4 @@ def seeds() -> tuple[dict[str, Any], ...]:
     """Return bodies that are accepted: recorded ones and samples."""
     written = [json.loads(path.read_text(encoding="utf-8")) for path in samples("chat", ".request.json")]
     all_of_them = [*written, *(exchange["request"] for exchange in recordings(200))]
-    return tuple(each for each in all_of_them if isinstance(judged(each), AcceptedRequest))
+    return tuple(each for each in all_of_them if isinstance(judge(each), AcceptedRequest))

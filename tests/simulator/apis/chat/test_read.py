@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.simulator.apis.conversation import Call, RequestResult, RequestTool, RequestToolChoice, RequestTurn
-from simulator.apis.chat.bodies import CALCULATOR, STRICT, WEATHER, accepted, assistant_calls, tool_result
+from simulator.apis.chat.bodies import CALCULATOR, STRICT, WEATHER, assistant_calls, require_accepted, tool_result
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M9QDwADhgGAWjTQ7gAAAABJRU5ErkJggg=="
 LOOKUP = {"type": "function", "function": {"name": "find"}}
@@ -12,7 +12,7 @@ LEGACY = [WEATHER["function"]]
 
 
 def asked(**members):
-    return accepted(**members).model_request
+    return require_accepted(**members).model_request
 
 
 def test_tools_are_functions_and_custom_tools():

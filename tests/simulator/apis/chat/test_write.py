@@ -7,8 +7,20 @@ import pytest
 
 from dragoman.simulator.apis.chat import API
 from dragoman.simulator.apis.conversation import Answer, AnswerSource, Call
-from simulator.apis.chat.answers import CASES, FOUND, LEGACY, NAMED, TOOLS, USED, call, extras, occasion, typed, whole
-from simulator.apis.chat.bodies import CALCULATOR, WEATHER, accepted
+from simulator.apis.chat.answers import (
+    CASES,
+    FOUND,
+    LEGACY,
+    NAMED,
+    TOOLS,
+    USED,
+    call,
+    extras,
+    occasion,
+    parse_typed,
+    whole,
+)
+from simulator.apis.chat.bodies import CALCULATOR, WEATHER, require_accepted
 
 ALL = pytest.mark.parametrize(("members", "answer"), CASES.values(), ids=CASES.keys())
 
@@ -17,12 +29,12 @@ ALL = pytest.mark.parametrize(("members", "answer"), CASES.values(), ids=CASES.k
 def test_a_reply_has_only_fields_of_the_sdk(members, answer):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert list(extras(typed(whole(members, answer)))) == []
+        assert list(extras(parse_typed(whole(members, answer)))) == []
 
 
 @ALL
 def test_a_reply_contains_the_models_answer(members, answer):
-    reply = typed(whole(members, answer))
+    reply = parse_typed(whole(members, answer))
     assert reply.id == "chatcmpl-0123456789abcdef01234567"
     assert reply.created == 1_790_000_000
     assert len(reply.choices) == members.get("n", 1)
@@ -109,7 +121,7 @@ def test_choices_do_not_share_ids():
 def test_a_custom_tool_is_called_with_text():
     asked = {"tools": [WEATHER, CALCULATOR]}
     answer = Answer(calls=(Call(id="call_1", name="calculate", arguments="2+3"),), end="calls")
-    reply = typed(whole(asked, answer))
+    reply = parse_typed(whole(asked, answer))
     assert list(extras(reply)) == []
     [written] = reply.choices[0].message.tool_calls
     assert (written.type, written.custom.name, written.custom.input) == ("custom", "calculate", "2+3")
@@ -118,7 +130,7 @@ def test_a_custom_tool_is_called_with_text():
 def test_a_source_is_cited_where_the_text_quotes_it():
     text = "Well: Paris lies on the Seine."
     unquoted = AnswerSource(url="https://example.com/b", title="B", quote="nowhere to be found")
-    reply = typed(whole({"model": "gpt-4o-search-preview"}, Answer(text=text, sources=(FOUND, unquoted))))
+    reply = parse_typed(whole({"model": "gpt-4o-search-preview"}, Answer(text=text, sources=(FOUND, unquoted))))
     first, second = (each.url_citation for each in reply.choices[0].message.annotations)
     assert text[first.start_index : first.end_index] == FOUND.quote
     assert (first.url, first.title) == (FOUND.url, FOUND.title)
@@ -153,16 +165,16 @@ def test_a_malformed_call_is_forwarded():
 
 
 def test_a_silenced_reply_has_no_choices():
-    reply = typed(json.loads(API.drop_answer(json.dumps(whole({}, Answer(text="a", usage=USED))).encode())))
+    reply = parse_typed(json.loads(API.drop_answer(json.dumps(whole({}, Answer(text="a", usage=USED))).encode())))
     assert reply.choices == []
     assert reply.usage.total_tokens == 60
 
 
 def test_tokens_are_not_counted_here():
-    error = json.loads(API.render_token_count(accepted(), 7))["error"]
+    error = json.loads(API.render_token_count(require_accepted(), 7))["error"]
     assert error["code"] == "unknown_url"
 
 
 def test_the_same_occasion_gives_the_same_reply():
-    asked, answer = accepted(**TOOLS), Answer(calls=(call(1),), end="calls", usage=USED)
+    asked, answer = require_accepted(**TOOLS), Answer(calls=(call(1),), end="calls", usage=USED)
     assert API.render_reply(answer, asked, occasion()) == API.render_reply(answer, asked, occasion())

@@ -8,12 +8,12 @@ from simulator.apis.chat.answers import (
     LEGACY,
     TOOLS,
     USED,
-    accumulated,
+    accumulate,
     call,
     chunks,
     extras,
-    typed,
-    typed_chunk,
+    parse_chunk,
+    parse_typed,
     whole,
 )
 from simulator.apis.chat.bodies import CALCULATOR
@@ -34,15 +34,15 @@ def deltas(sent):
 
 @ALL
 def test_a_chunk_has_only_fields_of_the_sdk(members, answer):
-    found = {name for chunk in chunks(members, answer) for name in extras(typed_chunk(chunk))}
+    found = {name for chunk in chunks(members, answer) for name in extras(parse_chunk(chunk))}
     assert found == ({UNTYPED} if answer.sources else set())
 
 
 @ALL
 @pytest.mark.parametrize("pace", [{"size": 0}, {"size": 1}, {"size": 7, "seed": 3}, {"size": 5, "interleaved": True}])
 def test_a_stream_adds_up_to_the_whole_reply(members, answer, pace):
-    expected = typed(whole(members, answer))
-    told = accumulated(chunks(members, answer, **pace))
+    expected = parse_typed(whole(members, answer))
+    told = accumulate(chunks(members, answer, **pace))
     assert told.usage == expected.usage
     assert (told.id, told.model, told.service_tier) == (expected.id, expected.model, expected.service_tier)
     for given, meant in zip(told.choices, expected.choices, strict=True):
@@ -113,12 +113,12 @@ def test_interleaved_calls_grow_in_turns():
 
 def test_a_call_without_arguments_has_an_empty_object():
     call_without = Call(id="call_1", name="get_weather", arguments={})
-    told = accumulated(chunks(TOOLS, Answer(calls=(call_without,), end="calls")))
+    told = accumulate(chunks(TOOLS, Answer(calls=(call_without,), end="calls")))
     assert told.choices[0].message.tool_calls[0].function.arguments == "{}"
 
 
 def test_a_call_that_cannot_be_read_is_streamed_all_the_same():
-    told = accumulated(chunks(TOOLS, Answer(end="malformed_call")))
+    told = accumulate(chunks(TOOLS, Answer(end="malformed_call")))
     assert told.choices[0].message.tool_calls[0].function.arguments == '{"'
 
 

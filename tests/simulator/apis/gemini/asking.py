@@ -61,21 +61,21 @@ def situation(model=NEW, **members):
     return CheckContext(model=model, **members)
 
 
-def judged(body, given=None, signer=SIGNER):
+def judge(body, given=None, signer=SIGNER):
     """Return the accepted request or the violation."""
     return API.accept(json.dumps(body).encode(), given or situation(), signer)
 
 
-def accepted(body, given=None) -> AcceptedRequest:
+def require_accepted(body, given=None) -> AcceptedRequest:
     """Return the accepted request; fail if it is rejected."""
-    found = judged(body, given)
+    found = judge(body, given)
     assert isinstance(found, AcceptedRequest), found
     return found
 
 
-def refused(body, given=None) -> Violation:
+def require_rejected(body, given=None) -> Violation:
     """Return the violation; fail if the request is accepted."""
-    found = judged(body, given)
+    found = judge(body, given)
     assert isinstance(found, Violation), "it was accepted"
     return found
 
@@ -111,7 +111,7 @@ def occasion(**pace) -> ReplyMeta:
     return ReplyMeta(id="a1b2c3d4e5f6a1b2c3d4e5f6", created=1_790_000_000, signer=SIGNER, chunking=Chunking(**pace))
 
 
-def recorded(exchange) -> CheckContext:
+def load_recordings(exchange) -> CheckContext:
     """Return the context of a recorded request."""
     return CheckContext(
         # If a recording lacks the model, its reply lacks it too.
@@ -127,7 +127,7 @@ def recordings(status=200):
     return [one for one in shelf.exchanges("gemini") if one["status"] == status and one["request"]]
 
 
-def unpacked(exchange):
+def unpack(exchange):
     """Return the body and context of a recorded Code Assist request."""
     opened = unwrap_request(json.dumps(exchange["request"]).encode())
     assert not isinstance(opened, Violation), opened
@@ -143,13 +143,13 @@ def captures():
         body = json.dumps(json.loads(path.read_text(encoding="utf-8"))["body"]).encode()
         counting = found["verb"] == "countTokens"
         if found["model"] is None:
-            yield path.name, *unpacked({"request": json.loads(body)})
+            yield path.name, *unpack({"request": json.loads(body)})
         else:
             name = re.sub(r"(\d)-(\d)", r"\1.\2", found["model"])
             yield path.name, body, CheckContext(model=name, recorded=True, counting=counting)
 
 
-def shuffled(items):
+def shuffle(items):
     """Return the items in another, reproducible order."""
     items = list(items)
     random.Random(7).shuffle(items)  # noqa: S311  reproducible on purpose

@@ -50,7 +50,7 @@ def drop(holder: Json, name: str) -> None:
     holder.pop(key_of(holder, name), None)
 
 
-def listed(holder: Json, name: str) -> list[Any]:
+def list_items(holder: Json, name: str) -> list[Any]:
     """Return a repeated field as a list, and replace a single value by the list."""
     value = get(holder, name)
     if value is None:
@@ -61,7 +61,7 @@ def listed(holder: Json, name: str) -> list[Any]:
     return value
 
 
-def nested(holder: Json, *names: str) -> Json:
+def nest(holder: Json, *names: str) -> Json:
     """Return a nested message; it is created if it is missing."""
     for name in names:
         if get(holder, name) is None:
@@ -72,24 +72,26 @@ def nested(holder: Json, *names: str) -> Json:
 
 def contents(body: Json) -> list[Json]:
     """Return the contents."""
-    return listed(request_in(body), "contents")
+    return list_items(request_in(body), "contents")
 
 
 def parts(content: Json) -> list[Json]:
     """Return the parts of a content."""
-    return listed(content, "parts")
+    return list_items(content, "parts")
 
 
 def functions(body: Json) -> list[Json]:
     """Return the functions of all tools."""
     return [
-        function for tool in listed(request_in(body), "tools") for function in listed(tool, "function_declarations")
+        function
+        for tool in list_items(request_in(body), "tools")
+        for function in list_items(tool, "function_declarations")
     ]
 
 
 def config(body: Json) -> Json:
     """Return the generation config; it is created if it is missing."""
-    return nested(request_in(body), "generation_config")
+    return nest(request_in(body), "generation_config")
 
 
 def with_tools(body: Json, *given: Json) -> Json:
@@ -100,7 +102,7 @@ def with_tools(body: Json, *given: Json) -> Json:
     drop(request, "tool_config")
     if (
         get(request, "cached_content") is not None
-        or get(nested(request, "generation_config"), "response_mime_type") is not None
+        or get(nest(request, "generation_config"), "response_mime_type") is not None
     ):
         drop(request, "cached_content")
         drop(request, "generation_config")
@@ -120,7 +122,7 @@ def with_config(body: Json, **members: Any) -> Json:
     return changed
 
 
-def placed_parts(body: Json) -> Iterator[tuple[Json, int, Json]]:
+def place_parts(body: Json) -> Iterator[tuple[Json, int, Json]]:
     """Yield every part with its content and index."""
     for content in contents(body):
         for index, part in enumerate(parts(content)):
@@ -129,15 +131,13 @@ def placed_parts(body: Json) -> Iterator[tuple[Json, int, Json]]:
 
 def calls(body: Json) -> list[Json]:
     """Return the parts that are function calls."""
-    return [part for _, _, part in placed_parts(body) if get(part, "function_call") is not None]
+    return [part for _, _, part in place_parts(body) if get(part, "function_call") is not None]
 
 
 def responses(body: Json) -> list[Json]:
     """Return the function responses."""
     return [
-        get(part, "function_response")
-        for _, _, part in placed_parts(body)
-        if get(part, "function_response") is not None
+        get(part, "function_response") for _, _, part in place_parts(body) if get(part, "function_response") is not None
     ]
 
 
@@ -150,7 +150,7 @@ def token_for(part: Json, occasion: str, model: str = MODEL) -> str:
 def signed(body: Json) -> Json:
     """Return a copy in which the simulator has signed all calls, and all parts that are only a signature."""
     changed = copied(body)
-    for _, _, part in placed_parts(changed):
+    for _, _, part in place_parts(changed):
         if part.keys() - {"thoughtSignature", "thought_signature"}:
             drop(part, "thought_signature")
         else:

@@ -7,17 +7,17 @@ import shelf
 from dragoman.simulator.apis.gemini import unwrap_request
 from dragoman.simulator.apis.gemini.code_assist import handle_setup_call
 from dragoman.simulator.apis.rule import Violation
-from simulator.apis.gemini.asking import NEW, accepted, asking, situation, user
+from simulator.apis.gemini.asking import NEW, asking, require_accepted, situation, user
 
 REQUEST = {"contents": [user("Hi.")]}
 
 
-def opened(body):
+def open_it(body):
     return unwrap_request(json.dumps(body).encode())
 
 
-def refused(body):
-    found = opened(body)
+def require_rejected(body):
+    found = open_it(body)
     assert isinstance(found, Violation), found
     return found
 
@@ -29,26 +29,26 @@ def test_an_envelope_holds_the_model_and_the_request():
         "user_prompt_id": "1",
         "request": {**asking(), "session_id": "s", "labels": {"a": "b"}},
     }
-    model, request = opened(body)
+    model, request = open_it(body)
     assert model == NEW
     assert json.loads(request) == {**asking(), "labels": {"a": "b"}}
-    accepted(json.loads(request), situation(model, vertex=True))
+    require_accepted(json.loads(request), situation(model, vertex=True))
 
 
 def test_antigravitys_envelope_is_known_too():
     body = {"model": NEW, "request": REQUEST, "requestId": "r", "userAgent": "antigravity", "requestType": "agent"}
-    assert opened(body) == (NEW, json.dumps(REQUEST, separators=(",", ":")).encode())
+    assert open_it(body) == (NEW, json.dumps(REQUEST, separators=(",", ":")).encode())
 
 
 def test_only_a_request_to_count_tokens_names_the_model_within():
-    assert opened({"request": {"model": f"models/{NEW}", **REQUEST}})[0] == NEW
-    found = refused({"model": NEW, "request": {"model": NEW, **REQUEST}})
+    assert open_it({"request": {"model": f"models/{NEW}", **REQUEST}})[0] == NEW
+    found = require_rejected({"model": NEW, "request": {"model": NEW, **REQUEST}})
     assert (found.rule, found.where) == ("gemini.unknown-field", "/request/model")
 
 
 def test_a_known_but_unsupported_flag_is_omitted():
     request = {**REQUEST, "toolConfig": {"includeServerSideToolInvocations": True, "retrievalConfig": {}}}
-    assert json.loads(opened({"model": NEW, "request": request})[1])["toolConfig"] == {"retrievalConfig": {}}
+    assert json.loads(open_it({"model": NEW, "request": request})[1])["toolConfig"] == {"retrievalConfig": {}}
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_known_but_unsupported_flag_is_omitted():
     ],
 )
 def test_an_envelope_that_is_none_is_refused(body, rule):
-    assert refused(body).rule == rule
+    assert require_rejected(body).rule == rule
 
 
 @shelf.needs_shelf

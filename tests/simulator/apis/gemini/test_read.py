@@ -1,14 +1,14 @@
 import pytest
 
 from dragoman.simulator.apis.conversation import Call, RequestResult, RequestTool, RequestToolChoice, RequestTurn
-from simulator.apis.gemini.asking import OLD, WEATHER, accepted, asking, call, model, result, situation, user
+from simulator.apis.gemini.asking import OLD, WEATHER, asking, call, model, require_accepted, result, situation, user
 
 SKIP = "skip_thought_signature_validator"
 OBJECT = {"type": "OBJECT", "properties": {"it": {"type": "STRING", "nullable": True, "enum": ["a"]}}}
 
 
 def ask(body, given=None):
-    return accepted(body, given).model_request
+    return require_accepted(body, given).model_request
 
 
 def test_a_conversation_is_read_as_turns():

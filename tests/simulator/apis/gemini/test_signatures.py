@@ -10,11 +10,11 @@ from simulator.apis.gemini.asking import (
     ANSWERS,
     NEW,
     OLD,
-    accepted,
     asking,
-    judged,
+    judge,
     occasion,
-    refused,
+    require_accepted,
+    require_rejected,
     result,
     situation,
     user,
@@ -23,7 +23,7 @@ from simulator.apis.gemini.asking import (
 
 def content(name="calls"):
     """Return the model's content as it was received."""
-    reply = json.loads(API.render_reply(ANSWERS[name], accepted(asking()), occasion()))
+    reply = json.loads(API.render_reply(ANSWERS[name], require_accepted(asking()), occasion()))
     return reply["candidates"][0]["content"]
 
 
@@ -32,59 +32,59 @@ def results(said):
     return user(*(result(call["name"], id=call["id"]) for call in calls))
 
 
-def following(said, *more):
+def follow(said, *more):
     return asking(user("Weather?"), said, results(said), *more)
 
 
 def test_the_models_own_reply_is_accepted_in_a_history():
     for name in ("call", "calls"):
-        accepted(following(content(name)))
-    accepted(asking(user("Hi."), content("text"), user("And?")))
+        require_accepted(follow(content(name)))
+    require_accepted(asking(user("Hi."), content("text"), user("And?")))
 
 
 def test_numbers_and_the_order_of_members_may_change_on_the_way():
     said = content("call")
     arguments = said["parts"][0]["functionCall"]["args"]
     said["parts"][0]["functionCall"]["args"] = {"days": 3.0, "city": arguments["city"]}
-    accepted(following(said))
+    require_accepted(follow(said))
 
 
 def test_the_alphabet_and_padding_of_base64_do_not_matter():
     said = content("call")
     token = said["parts"][0]["thoughtSignature"]
     said["parts"][0]["thoughtSignature"] = token.replace("+", "-").replace("/", "_").rstrip("=")
-    accepted(following(said))
+    require_accepted(follow(said))
 
 
 def test_a_streamed_answer_may_come_back_in_its_pieces():
-    frames = API.render_stream(ANSWERS["text"], accepted(asking()), occasion(size=4))
+    frames = API.render_stream(ANSWERS["text"], require_accepted(asking()), occasion(size=4))
     parts = [part for frame in frames for part in json.loads(frame[6:])["candidates"][0]["content"]["parts"]]
-    accepted(asking(user("Hi."), {"role": "model", "parts": parts}, user("And?")))
+    require_accepted(asking(user("Hi."), {"role": "model", "parts": parts}, user("And?")))
 
 
 def test_a_missing_signature_is_refused_on_the_first_call_of_a_step_only():
     said = content()
     del said["parts"][1]["thoughtSignature"]
-    found = refused(following(said))
+    found = require_rejected(follow(said))
     assert found.rule == "gemini.signature-missing"
     assert "function call `default_api:get_weather` , position 2." in found.message
-    accepted(following(said), situation(OLD))
+    require_accepted(follow(said), situation(OLD))
 
 
 def test_every_step_of_the_current_turn_is_signed():
     first = content("call")
     second = content("call")
-    token = API.render_reply(ANSWERS["call"], accepted(asking()), occasion()).decode()
+    token = API.render_reply(ANSWERS["call"], require_accepted(asking()), occasion()).decode()
     assert first["parts"][0]["thoughtSignature"] in token
     del second["parts"][0]["thoughtSignature"]
-    found = refused(following(first, second, results(second)))
+    found = require_rejected(follow(first, second, results(second)))
     assert (found.rule, found.where) == ("gemini.signature-missing", "/contents/3/parts/0")
 
 
 def test_an_earlier_turn_needs_no_signature():
     said = content("call")
     del said["parts"][0]["thoughtSignature"]
-    accepted(following(said, {"role": "model", "parts": [{"text": "18C"}]}, user("Thanks.")))
+    require_accepted(follow(said, {"role": "model", "parts": [{"text": "18C"}]}, user("Thanks.")))
 
 
 @pytest.mark.parametrize("word", SKIP_TOKENS)
@@ -92,75 +92,77 @@ def test_the_documented_skip_values_replace_a_signature(word):
     said = content()
     for form in (word, b64encode(word.encode()).decode(), urlsafe_b64encode(word.encode()).decode().rstrip("=")):
         said["parts"][1]["thoughtSignature"] = form
-        accepted(following(said))
+        require_accepted(follow(said))
         said["parts"][2]["thoughtSignature"] = form
-        accepted(following(said))
+        require_accepted(follow(said))
 
 
 def test_an_altered_signature_is_corrupted():
     said = content("call")
     token = said["parts"][0]["thoughtSignature"]
     said["parts"][0]["thoughtSignature"] = token[:40] + ("A" if token[40] != "A" else "B") + token[41:]
-    found = refused(following(said))
+    found = require_rejected(follow(said))
     assert (found.rule, found.message) == ("gemini.signature-altered", "Corrupted thought signature.")
 
 
 def test_a_moved_signature_is_invalid():
     said = content()
     said["parts"][2]["thoughtSignature"] = said["parts"][1].pop("thoughtSignature")
-    assert refused(following(said)).rule == "gemini.signature-missing"
+    assert require_rejected(follow(said)).rule == "gemini.signature-missing"
     said["parts"][1]["thoughtSignature"] = SKIP_TOKENS[0]
-    found = refused(following(said))
+    found = require_rejected(follow(said))
     assert (found.rule, found.where) == ("gemini.signature-moved", "/contents/1/parts/2/thoughtSignature")
     said = content("text")
     said["parts"].append(content("call")["parts"][0])
     said["parts"][1]["thoughtSignature"] = said["parts"][0].pop("thoughtSignature")
-    assert refused(following(said)).rule == "gemini.signature-moved"
+    assert require_rejected(follow(said)).rule == "gemini.signature-moved"
 
 
 def test_a_signature_comes_back_once():
     said = content("call")
-    found = refused(following(said, said, results(said)))
+    found = require_rejected(follow(said, said, results(said)))
     assert found.rule == "gemini.signature-twice"
-    accepted(following(said, said, results(said)), situation(OLD))
+    require_accepted(follow(said, said, results(said)), situation(OLD))
 
 
 def test_a_result_may_repeat_the_signature_of_a_call():
     said = content("call")
     answered = results(said)
     answered["parts"][0]["thoughtSignature"] = said["parts"][0]["thoughtSignature"]
-    accepted(asking(user("Hi."), said, answered))
+    require_accepted(asking(user("Hi."), said, answered))
     answered["parts"][0]["thoughtSignature"] = content("text")["parts"][0]["thoughtSignature"][:-8]
-    assert refused(asking(user("Hi."), said, answered)).rule == "gemini.signature-altered"
+    assert require_rejected(asking(user("Hi."), said, answered)).rule == "gemini.signature-altered"
 
 
 def test_a_foreign_signature_passes_only_in_a_recording():
     said = content("call")
     said["parts"][0]["thoughtSignature"] = "b3BhcXVlLXNpZ25hdHVyZS0x"
-    assert refused(following(said)).rule == "gemini.signature-foreign"
-    accepted(following(said), situation(NEW, recorded=True))
-    accepted(following(said), situation(OLD))
-    found = judged(following(content("call")), signer=TokenSigner(seed=5))
+    assert require_rejected(follow(said)).rule == "gemini.signature-foreign"
+    require_accepted(follow(said), situation(NEW, recorded=True))
+    require_accepted(follow(said), situation(OLD))
+    found = judge(follow(content("call")), signer=TokenSigner(seed=5))
     assert found.rule == "gemini.signature-altered"
 
 
 def build_content(name, kind="call", **members):
     """Return a model's content as it was received."""
-    reply = json.loads(API.render_reply(ANSWERS[kind], accepted(asking(), situation(name, **members)), occasion()))
+    reply = json.loads(
+        API.render_reply(ANSWERS[kind], require_accepted(asking(), situation(name, **members)), occasion())
+    )
     return reply["candidates"][0]["content"]
 
 
 @pytest.mark.parametrize("other", ["gemini-3-pro-preview", "gemini-3.6-flash", "gemini-4-argon", "never-heard-of"])
 def test_a_signature_of_another_model_is_refused(other):
     said = build_content(NEW)
-    found = refused(following(said), situation(other))
+    found = require_rejected(follow(said), situation(other))
     assert (found.rule, found.message) == ("gemini.signature-model", "Invalid thought signature.")
-    assert refused(following(said), situation(other, vertex=True)).rule == "gemini.signature-model"
+    assert require_rejected(follow(said), situation(other, vertex=True)).rule == "gemini.signature-model"
 
 
 def test_a_signature_on_a_text_of_another_model_is_refused():
     body = asking(user("Hi."), build_content(NEW, "text"), user("And?"))
-    assert refused(body, situation("gemini-3.6-flash")).rule == "gemini.signature-model"
+    assert require_rejected(body, situation("gemini-3.6-flash")).rule == "gemini.signature-model"
 
 
 @pytest.mark.parametrize(
@@ -173,13 +175,13 @@ def test_a_signature_on_a_text_of_another_model_is_refused():
     ],
 )
 def test_a_model_accepts_its_signatures_under_all_its_names_and_on_all_apis(one, other):
-    accepted(following(build_content(one)), situation(other))
-    accepted(following(build_content(one)), situation(other, vertex=True))
-    accepted(following(build_content(other, vertex=True)), situation(one))
+    require_accepted(follow(build_content(one)), situation(other))
+    require_accepted(follow(build_content(one)), situation(other, vertex=True))
+    require_accepted(follow(build_content(other, vertex=True)), situation(one))
 
 
 def test_a_model_that_does_not_check_takes_any_signature():
-    accepted(following(build_content(NEW)), situation(OLD))
+    require_accepted(follow(build_content(NEW)), situation(OLD))
 
 
 def test_a_signature_cut_in_half_is_corrupted():
@@ -187,4 +189,4 @@ def test_a_signature_cut_in_half_is_corrupted():
     token = said["parts"][0]["thoughtSignature"]
     for half in (token[: len(token) // 2], token + token):
         said["parts"][0]["thoughtSignature"] = half
-        assert refused(following(said)).rule == "gemini.signature-altered"
+        assert require_rejected(follow(said)).rule == "gemini.signature-altered"

@@ -13,10 +13,10 @@ from simulator.apis.gemini.asking import (
     TEXT,
     TOKYO,
     USAGE,
-    accepted,
     asking,
     client,
     occasion,
+    require_accepted,
     situation,
     types,
     user,
@@ -38,8 +38,8 @@ SITUATIONS = {
 PACES = {"small": {"size": 3}, "usual": {}, "whole": {"size": 0}}
 
 
-def given(name="new", **config):
-    return accepted(asking(user("Hi."), generationConfig={**SHOWN, **config}), SITUATIONS[name])
+def give(name="new", **config):
+    return require_accepted(asking(user("Hi."), generationConfig={**SHOWN, **config}), SITUATIONS[name])
 
 
 def collect_replies(replies):
@@ -59,14 +59,14 @@ def collect_replies(replies):
     return texts, thoughts, calls, finish, usage
 
 
-def expected(answer):
+def build_expected(answer):
     return answer.text, answer.thought, [(call.name, call.arguments) for call in answer.calls]
 
 
 def check(name, replies):
     answer = ANSWERS[name]
     texts, thoughts, calls, finish, usage = collect_replies(replies)
-    assert (texts, thoughts, [call[:2] for call in calls]) == expected(answer)
+    assert (texts, thoughts, [call[:2] for call in calls]) == build_expected(answer)
     assert finish == ("" if name == "blocked" else FINISHES.get(name, "STOP"))
     assert usage.prompt_token_count == answer.usage.input
     if name != "blocked":
@@ -81,7 +81,7 @@ def check(name, replies):
 @pytest.mark.parametrize("kind", SITUATIONS)
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_whole_reply_has_the_sdks_types_and_the_answer(name, kind):
-    body = API.render_reply(ANSWERS[name], given(kind), occasion())
+    body = API.render_reply(ANSWERS[name], give(kind), occasion())
     # The types forbid unknown fields.
     types.GenerateContentResponse.model_validate(json.loads(body))
     reply = client(lambda _: httpx2.Response(200, content=body)).models.generate_content(model="m", contents="x")
@@ -93,7 +93,7 @@ def test_a_whole_reply_has_the_sdks_types_and_the_answer(name, kind):
 @pytest.mark.parametrize("kind", SITUATIONS)
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_stream_has_the_sdks_types_and_the_answer(name, kind, pace):
-    frames = list(API.render_stream(ANSWERS[name], given(kind), occasion(**PACES[pace])))
+    frames = list(API.render_stream(ANSWERS[name], give(kind), occasion(**PACES[pace])))
     for frame in frames:
         assert frame.startswith(b"data: {")
         assert frame.endswith(b"}\r\n\r\n")
@@ -105,8 +105,8 @@ def test_a_stream_has_the_sdks_types_and_the_answer(name, kind, pace):
 @pytest.mark.parametrize(("end", "finish"), [("stop", "STOP"), ("filtered", "SAFETY")])
 def test_a_refusal_is_rendered_as_text(end, finish):
     answer = Answer(text="Well.", refusal="I will not.", end=end, usage=USAGE)
-    whole = types.GenerateContentResponse.model_validate(json.loads(API.render_reply(answer, given(), occasion())))
-    frames = [json.loads(frame[6:]) for frame in API.render_stream(answer, given(), occasion())]
+    whole = types.GenerateContentResponse.model_validate(json.loads(API.render_reply(answer, give(), occasion())))
+    frames = [json.loads(frame[6:]) for frame in API.render_stream(answer, give(), occasion())]
     streamed = [types.GenerateContentResponse.model_validate(frame) for frame in frames]
     for replies in ([whole], streamed):
         assert collect_replies(replies)[0] == "Well.\n\nI will not."
@@ -116,7 +116,7 @@ def test_a_refusal_is_rendered_as_text(end, finish):
 @pytest.mark.parametrize("kind", SITUATIONS)
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_stream_has_the_same_content_as_a_whole_reply(name, kind):
-    answer, request = ANSWERS[name], given(kind)
+    answer, request = ANSWERS[name], give(kind)
     whole = json.loads(API.render_reply(answer, request, occasion()))
     chunks = [json.loads(frame[6:]) for frame in API.render_stream(answer, request, occasion())]
     last = chunks[-1]
@@ -140,7 +140,7 @@ def signatures(replies):
 
 
 def parts_of(name, kind="new", **config):
-    return json.loads(API.render_reply(ANSWERS[name], given(kind, **config), occasion()))["candidates"][0]["content"][
+    return json.loads(API.render_reply(ANSWERS[name], give(kind, **config), occasion()))["candidates"][0]["content"][
         "parts"
     ]
 
@@ -153,7 +153,7 @@ def test_the_first_of_parallel_calls_is_signed_and_an_answers_last_text():
 
 
 def test_a_streamed_text_is_signed_on_an_empty_part_at_its_end():
-    chunks = [json.loads(frame[6:]) for frame in API.render_stream(ANSWERS["text"], given(), occasion(size=5))]
+    chunks = [json.loads(frame[6:]) for frame in API.render_stream(ANSWERS["text"], give(), occasion(size=5))]
     [part] = chunks[-1]["candidates"][0]["content"]["parts"]
     assert part["text"] == ""
     assert part["thoughtSignature"]
@@ -168,13 +168,13 @@ def test_a_streamed_text_is_signed_on_an_empty_part_at_its_end():
     ],
 )
 def test_streamed_calls_end_as_they_were_recorded(kind, shapes):
-    chunks = [json.loads(frame[6:]) for frame in API.render_stream(ANSWERS["calls"], given(kind), occasion(size=0))]
+    chunks = [json.loads(frame[6:]) for frame in API.render_stream(ANSWERS["calls"], give(kind), occasion(size=0))]
     parts = [chunk["candidates"][0]["content"]["parts"] for chunk in chunks]
     assert [" ".join(next(iter(part)) for part in one) for one in parts] == shapes
 
 
 def test_thoughts_are_included_only_if_requested():
-    hidden = accepted(asking())
+    hidden = require_accepted(asking())
     reply = json.loads(API.render_reply(ANSWERS["thought"], hidden, occasion()))
     assert [part["text"] for part in reply["candidates"][0]["content"]["parts"]] == [TEXT]
     assert reply["usageMetadata"]["thoughtsTokenCount"] == USAGE.thought
@@ -185,12 +185,12 @@ def test_ids_are_googles_own_unless_a_script_gives_them():
     assert len(set(calls)) == 2
     assert all(len(one) == 8 and one.isalnum() for one in calls)
     scripted = ANSWERS["call"].__class__(calls=(PARIS.__class__(id="mine", name="f", arguments={}),), end="calls")
-    reply = json.loads(API.render_reply(scripted, given(), occasion()))
+    reply = json.loads(API.render_reply(scripted, give(), occasion()))
     assert reply["candidates"][0]["content"]["parts"][0]["functionCall"] == {"name": "f", "args": {}, "id": "mine"}
 
 
 def test_places_of_sources_are_counted_in_bytes():
-    reply = json.loads(API.render_reply(ANSWERS["search"], given(), occasion()))
+    reply = json.loads(API.render_reply(ANSWERS["search"], give(), occasion()))
     metadata = reply["candidates"][0]["groundingMetadata"]
     text = ANSWERS["search"].text.encode()
     assert len(metadata["groundingSupports"]) == 2
@@ -202,7 +202,7 @@ def test_places_of_sources_are_counted_in_bytes():
 
 
 def test_a_search_is_included_if_requested():
-    request = accepted(
+    request = require_accepted(
         {
             "contents": [user("Hi.")],
             "tools": [{"googleSearch": {}}],
@@ -215,7 +215,7 @@ def test_a_search_is_included_if_requested():
     assert [next(iter(part)) for part in parts] == ["toolCall", "toolResponse", "text"]
     segments = [one["segment"] for one in reply["candidates"][0]["groundingMetadata"]["groundingSupports"]]
     assert {segment["partIndex"] for segment in segments} == {2}
-    accepted(
+    require_accepted(
         {
             "contents": [user("Hi."), reply["candidates"][0]["content"], user("And?")],
             "tools": [{"googleSearch": {}}],
@@ -226,13 +226,13 @@ def test_a_search_is_included_if_requested():
 
 def test_an_enum_answer_is_written_without_quotes():
     config = {"responseMimeType": "text/x.enum", "responseSchema": {"type": "STRING", "enum": ["a"]}}
-    request = accepted({"contents": [user("Hi.")], "generationConfig": config})
+    request = require_accepted({"contents": [user("Hi.")], "generationConfig": config})
     reply = json.loads(API.render_reply(ANSWERS["text"].__class__(text='"a"', usage=USAGE), request, occasion()))
     assert reply["candidates"][0]["content"]["parts"][0]["text"] == "a"
 
 
 def test_several_candidates_are_numbered():
-    request = accepted({"contents": [user("Hi.")], "generationConfig": {"candidateCount": 2}}, situation(OLD))
+    request = require_accepted({"contents": [user("Hi.")], "generationConfig": {"candidateCount": 2}}, situation(OLD))
     reply = json.loads(API.render_reply(ANSWERS["text"], request, occasion()))
     assert [candidate["index"] for candidate in reply["candidates"]] == [0, 1]
 
@@ -259,7 +259,7 @@ def rebuilt(chunks):
 @pytest.mark.parametrize("asked", [True, False])
 def test_vertex_streams_partial_arguments_if_requested(asked):
     calling = {"streamFunctionCallArguments": True} if asked else {}
-    request = accepted(asking(toolConfig={"functionCallingConfig": calling}), situation(vertex=True))
+    request = require_accepted(asking(toolConfig={"functionCallingConfig": calling}), situation(vertex=True))
     frames = list(API.render_stream(ANSWERS["calls"], request, occasion(size=2, partial_args=not asked)))
     chunks = [json.loads(frame[6:]) for frame in frames]
     for chunk in chunks:
@@ -274,7 +274,7 @@ def test_vertex_streams_partial_arguments_if_requested(asked):
 
 def test_other_surfaces_send_arguments_whole_whatever_the_pace():
     chunks = [
-        json.loads(frame[6:]) for frame in API.render_stream(ANSWERS["call"], given(), occasion(partial_args=True))
+        json.loads(frame[6:]) for frame in API.render_stream(ANSWERS["call"], give(), occasion(partial_args=True))
     ]
     assert not [chunk for chunk in chunks if "partialArgs" in json.dumps(chunk)]
 
@@ -283,7 +283,7 @@ def test_odd_names_and_values_have_paths_of_their_own():
     arguments = {"a b": None, "it's": True, "": 1, "empty": {}, "text": ""}
     call = TOKYO.__class__(id="", name="get_weather", arguments=arguments)
     answer = ANSWERS["call"].__class__(calls=(call,), end="calls", usage=USAGE)
-    request = accepted(asking(), situation(vertex=True))
+    request = require_accepted(asking(), situation(vertex=True))
     chunks = [json.loads(frame[6:]) for frame in API.render_stream(answer, request, occasion(partial_args=True))]
     pieces = [
         piece
@@ -302,7 +302,7 @@ def test_odd_names_and_values_have_paths_of_their_own():
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_without_alt_sse_a_stream_is_one_array_of_the_same_chunks(name):
-    frames = list(API.render_stream(ANSWERS[name], given(), occasion()))
+    frames = list(API.render_stream(ANSWERS[name], give(), occasion()))
     pieces = list(render_array(frames))
     chunks = [json.loads(frame[6:]) for frame in frames]
     assert json.loads(b"".join(pieces)) == chunks
@@ -310,15 +310,15 @@ def test_without_alt_sse_a_stream_is_one_array_of_the_same_chunks(name):
 
 
 def test_code_assist_wraps_replies_and_chunks_with_one_trace():
-    whole = API.render_reply(ANSWERS["text"], given(), occasion())
+    whole = API.render_reply(ANSWERS["text"], give(), occasion())
     wrap = json.loads(wrap_reply(whole))
     assert wrap["response"] == json.loads(whole)
-    frames = [json.loads(wrap_reply(frame[6:])) for frame in API.render_stream(ANSWERS["text"], given(), occasion())]
+    frames = [json.loads(wrap_reply(frame[6:])) for frame in API.render_stream(ANSWERS["text"], give(), occasion())]
     assert {one["traceId"] for one in frames} == {wrap["traceId"]}
 
 
 def test_an_answer_can_be_taken_out_of_a_reply():
-    reply = json.loads(API.drop_answer(API.render_reply(ANSWERS["text"], given(), occasion())))
+    reply = json.loads(API.drop_answer(API.render_reply(ANSWERS["text"], give(), occasion())))
     assert "candidates" not in reply
     assert reply["usageMetadata"]["promptTokenCount"] == USAGE.input
     types.GenerateContentResponse.model_validate(reply)

@@ -5,13 +5,13 @@ import json
 import pytest
 
 from dragoman.simulator.apis.gemini import API
-from simulator.apis.gemini.asking import ANSWERS, accepted, asking, occasion, user
+from simulator.apis.gemini.asking import ANSWERS, asking, occasion, require_accepted, user
 from simulator.apis.gemini.test_write import PACES, SHOWN, SITUATIONS
 
 SAID = [name for name in ANSWERS if name not in {"blocked", "filtered", "malformed"}]
 
 
-def going_on(body, parts):
+def go_on(body, parts):
     calls = [part["functionCall"] for part in parts if part.get("functionCall", {}).get("name")]
     results = [
         {
@@ -34,8 +34,8 @@ def parts_of(reply):
 @pytest.mark.parametrize("name", SAID)
 def test_a_reply_is_taken_back(name, kind):
     body = asking(user("Hi."), generationConfig=SHOWN)
-    reply = json.loads(API.render_reply(ANSWERS[name], accepted(body, SITUATIONS[kind]), occasion()))
-    accepted(going_on(body, parts_of(reply)), SITUATIONS[kind])
+    reply = json.loads(API.render_reply(ANSWERS[name], require_accepted(body, SITUATIONS[kind]), occasion()))
+    require_accepted(go_on(body, parts_of(reply)), SITUATIONS[kind])
 
 
 @pytest.mark.parametrize("pace", PACES)
@@ -43,9 +43,9 @@ def test_a_reply_is_taken_back(name, kind):
 @pytest.mark.parametrize("name", SAID)
 def test_the_parts_of_a_stream_are_taken_back(name, kind, pace):
     body = asking(user("Hi."), generationConfig=SHOWN)
-    frames = API.render_stream(ANSWERS[name], accepted(body, SITUATIONS[kind]), occasion(**PACES[pace]))
+    frames = API.render_stream(ANSWERS[name], require_accepted(body, SITUATIONS[kind]), occasion(**PACES[pace]))
     parts = [part for frame in frames for part in parts_of(json.loads(frame[6:]))]
-    accepted(going_on(body, parts), SITUATIONS[kind])
+    require_accepted(go_on(body, parts), SITUATIONS[kind])
 
 
 @pytest.mark.parametrize("kind", ["new", "vertex"])
@@ -53,5 +53,5 @@ def test_a_search_that_is_shown_is_taken_back(kind):
     tools = [{"googleSearch": {}}]
     flag = {"toolConfig": {"includeServerSideToolInvocations": True}} if kind == "new" else {}
     body = {"contents": [user("Hi.")], "tools": tools, **flag}
-    reply = json.loads(API.render_reply(ANSWERS["search"], accepted(body, SITUATIONS[kind]), occasion()))
-    accepted(going_on(body, parts_of(reply)), SITUATIONS[kind])
+    reply = json.loads(API.render_reply(ANSWERS["search"], require_accepted(body, SITUATIONS[kind]), occasion()))
+    require_accepted(go_on(body, parts_of(reply)), SITUATIONS[kind])

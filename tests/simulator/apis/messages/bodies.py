@@ -69,7 +69,7 @@ def accepted(body: Any, signer: TokenSigner | None = None, **situation: Any) -> 
     return found
 
 
-def refused(body: Any, signer: TokenSigner | None = None, **situation: Any) -> Violation:
+def require_rejected(body: Any, signer: TokenSigner | None = None, **situation: Any) -> Violation:
     found = judge(body, signer, **situation)
     assert isinstance(found, Violation), "accepted"
     return found

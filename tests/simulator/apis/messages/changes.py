@@ -26,7 +26,7 @@ _PARTICULAR = (
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M9QDwADhgGAWjTQ7gAAAABJRU5ErkJggg=="
 
 
-def changed(body: Json, **members: Any) -> Json:
+def change(body: Json, **members: Any) -> Json:
     """Copy a body with other fields; None removes a field."""
     copy = deepcopy(body)
     for name, value in members.items():
@@ -46,7 +46,7 @@ def onto(body: Json, model: str, **members: Any) -> Iterator[Json]:
         return
     if any(tool.get("strict") for tool in body.get("tools") or ()):
         return
-    copy = changed(body, **dict.fromkeys(_PARTICULAR))
+    copy = change(body, **dict.fromkeys(_PARTICULAR))
     copy["model"] = model
     copy["max_tokens"] = 2048
     copy.update({name: value for name, value in members.items() if value is not None})
@@ -78,7 +78,7 @@ def block_changed(body: Json, place: tuple[int, int], **members: Any) -> Json:
     copy = deepcopy(body)
     number, at = place
     block = copy["messages"][number]["content"][at]
-    copy["messages"][number]["content"][at] = changed(block, **members)
+    copy["messages"][number]["content"][at] = change(block, **members)
     return copy
 
 
@@ -103,19 +103,19 @@ def custom_tools(body: Json) -> list[int]:
 def tool_changed(body: Json, number: int, **members: Any) -> Json:
     """Copy a body with other fields in one tool."""
     copy = deepcopy(body)
-    copy["tools"][number] = changed(copy["tools"][number], **members)
+    copy["tools"][number] = change(copy["tools"][number], **members)
     return copy
 
 
 def schema_changed(body: Json, number: int, **members: Any) -> Json:
     """Copy a body with other fields in one tool's schema."""
-    schema = changed(body["tools"][number]["input_schema"], **members)
+    schema = change(body["tools"][number]["input_schema"], **members)
     return tool_changed(body, number, input_schema=schema)
 
 
 def with_tool(body: Json, *tools: Json) -> Json:
     """Copy a body with more tools."""
-    return changed(body, tools=[*(body.get("tools") or []), *tools])
+    return change(body, tools=[*(body.get("tools") or []), *tools])
 
 
 def a_tool(name: str = "dragoman_extra", **members: Any) -> Json:

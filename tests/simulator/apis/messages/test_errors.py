@@ -37,10 +37,10 @@ def test_a_status_has_its_kind_and_the_sdk_its_class(status, kind, error):
     body = json.loads(told.body)
     assert (told.status, body["type"], body["error"]) == (status, "error", {"type": kind, "message": "No."})
     assert told.headers["request-id"] == body["request_id"]
-    assert isinstance(raised(told.status, told.body, dict(told.headers)), error)
+    assert isinstance(get_error(told.status, told.body, dict(told.headers)), error)
 
 
-def raised(status, content, headers):
+def get_error(status, content, headers):
     transport = httpx2.MockTransport(lambda _: httpx2.Response(status, content=content, headers=headers))
     client = anthropic.Anthropic(api_key="k", http_client=httpx2.Client(transport=transport), max_retries=0)
     with pytest.raises(anthropic.APIStatusError) as caught:

@@ -3,7 +3,17 @@
 import pytest
 
 from dragoman.simulator.apis.messages.models import parse_model_name
-from simulator.apis.messages.bodies import WEATHER, accepted, asks, assistant, call, judge, refused, result, user
+from simulator.apis.messages.bodies import (
+    WEATHER,
+    accepted,
+    asks,
+    assistant,
+    call,
+    judge,
+    require_rejected,
+    result,
+    user,
+)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +82,7 @@ def test_a_model_takes_the_efforts_it_has(name, taken):
 )
 def test_the_newest_models_cannot_be_forced(name):
     body = asks(model=name, tools=[WEATHER], tool_choice={"type": "any"})
-    assert refused(body).message == 'tool_choice: type "tool" and "any" are not supported for this model.'
+    assert require_rejected(body).message == 'tool_choice: type "tool" and "any" are not supported for this model.'
 
 
 @pytest.mark.parametrize(
@@ -86,7 +96,7 @@ def test_an_answer_can_be_prefilled_for_models_up_to_4_5_only():
     begun = [user("Hi"), assistant("The answer is")]
     accepted(asks(*begun, model="claude-haiku-4-5"))
     for name in ("claude-sonnet-4-6", "claude-opus-5-5", "new"):
-        assert refused(asks(*begun, model=name)).rule == "messages.prefill"
+        assert require_rejected(asks(*begun, model=name)).rule == "messages.prefill"
 
 
 def test_a_turn_that_was_paused_can_be_sent_back_to_any_model():
@@ -97,7 +107,7 @@ def test_a_turn_that_was_paused_can_be_sent_back_to_any_model():
 def test_an_assistant_message_may_come_first_where_that_was_recorded():
     first = [assistant("How can I help?"), user("Hi")]
     accepted(asks(*first, model="claude-sonnet-4-6"))
-    assert refused(asks(*first)).rule == "messages.first-turn"
+    assert require_rejected(asks(*first)).rule == "messages.first-turn"
 
 
 def test_instructions_in_the_middle_need_a_model_and_a_place():
@@ -105,10 +115,10 @@ def test_instructions_in_the_middle_need_a_model_and_a_place():
     accepted(asks(user("Hi"), instruction))
     accepted(asks(user("Hi"), instruction, assistant("Salut."), user("Paris?"), model="claude-opus-4-8"))
     accepted(asks(user("Hi"), assistant(call()), user(result()), instruction, tools=[WEATHER]))
-    assert refused(asks(user("Hi"), instruction, model="claude-sonnet-5")).rule == "messages.system-turn-model"
-    assert refused(asks(user("Hi"), instruction, user("Paris?"))).rule == "messages.system-turn-place"
+    assert require_rejected(asks(user("Hi"), instruction, model="claude-sonnet-5")).rule == "messages.system-turn-model"
+    assert require_rejected(asks(user("Hi"), instruction, user("Paris?"))).rule == "messages.system-turn-place"
     between = [user("Hi"), assistant(call()), instruction, user(result())]
-    assert refused(asks(*between, tools=[WEATHER])).rule == "messages.system-turn-place"
+    assert require_rejected(asks(*between, tools=[WEATHER])).rule == "messages.system-turn-place"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +126,7 @@ def test_instructions_in_the_middle_need_a_model_and_a_place():
 )
 def test_an_answer_is_at_most_what_the_model_can_write(name, most):
     accepted(asks(model=name, max_tokens=most))
-    found = refused(asks(model=name, max_tokens=most + 1))
+    found = require_rejected(asks(model=name, max_tokens=most + 1))
     assert (
         found.message
         == f"max_tokens: {most + 1} > {most}, which is the maximum allowed number of output tokens for {name}"
@@ -126,11 +136,11 @@ def test_an_answer_is_at_most_what_the_model_can_write(name, most):
 def test_the_version_of_october_has_no_sampling():
     old = asks(model="claude-sonnet-4-5", temperature=1.0)
     accepted(old, version="2023-06-01")
-    assert refused(old, version="2026-10-21").message == "temperature: Extra inputs are not permitted"
+    assert require_rejected(old, version="2026-10-21").message == "temperature: Extra inputs are not permitted"
 
 
 def test_a_beta_member_needs_its_header():
     body = asks(context_management={"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]})
     accepted(body)
     accepted(body, betas=("claude-code-20250219", "context-management-2025-06-27"))
-    assert refused(body, betas=()).message == "context_management: Extra inputs are not permitted"
+    assert require_rejected(body, betas=()).message == "context_management: Extra inputs are not permitted"

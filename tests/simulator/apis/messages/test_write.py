@@ -130,7 +130,7 @@ def test_the_sdk_reads_a_whole_reply():
     assert paris.id.startswith("toolu_01")
 
 
-def counted(body, **used):
+def count(body, **used):
     return json.loads(whole(Answer(text="Hi.", usage=AnswerUsage(output=34, **used)), body))["usage"]
 
 
@@ -139,28 +139,28 @@ def read_and_written(usage):
 
 
 def test_thoughts_are_counted_within_the_output():
-    usage = counted(BODIES["newest"], input=120, thought=20)
+    usage = count(BODIES["newest"], input=120, thought=20)
     assert (usage["output_tokens"], usage["output_tokens_details"]) == (34, {"thinking_tokens": 20})
 
 
 def test_nothing_is_cached_that_is_not_marked():
-    assert read_and_written(counted(BODIES["newest"], input=2000, cached=1500)) == (2000, 0, 0)
+    assert read_and_written(count(BODIES["newest"], input=2000, cached=1500)) == (2000, 0, 0)
 
 
 def test_what_is_marked_is_written_to_the_cache_and_read_from_it():
     marked = asks(system=[{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral", "ttl": "1h"}}])
-    usage = counted(marked, input=2000)
+    usage = count(marked, input=2000)
     behind = usage["input_tokens"]
     assert 0 < behind < 100
     assert read_and_written(usage) == (behind, 0, 2000 - behind)
     assert usage["cache_creation"] == {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 2000 - behind}
-    assert read_and_written(counted(marked, input=2000, cached=1999)) == (behind, 2000 - behind, 0)
-    assert read_and_written(counted(marked, input=900, cached=800)) == (900, 0, 0)
+    assert read_and_written(count(marked, input=2000, cached=1999)) == (behind, 2000 - behind, 0)
+    assert read_and_written(count(marked, input=900, cached=800)) == (900, 0, 0)
 
 
 def test_a_breakpoint_that_the_vendor_sets_is_behind_everything():
     automatic = asks(cache_control={"type": "ephemeral"})
-    assert read_and_written(counted(automatic, input=2000, cached=1500)) == (0, 1500, 500)
+    assert read_and_written(count(automatic, input=2000, cached=1500)) == (0, 1500, 500)
 
 
 def test_the_events_come_in_the_order_of_the_vendor():

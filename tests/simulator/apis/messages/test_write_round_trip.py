@@ -10,7 +10,7 @@ from simulator.apis.messages.test_write import ANSWERS, BODIES, QUESTION, client
 SAID = [name for name in ANSWERS if name != "nothing"]
 
 
-def going_on(body, content):
+def go_on(body, content):
     calls = [block["id"] for block in content if block["type"] == "tool_use"]
     results = [{"type": "tool_result", "tool_use_id": one, "content": "18"} for one in calls]
     following = user(*results) if results else user("Go on.")
@@ -21,7 +21,7 @@ def going_on(body, content):
 @pytest.mark.parametrize("name", SAID)
 def test_a_reply_is_taken_back(name, form):
     content = json.loads(whole(ANSWERS[name], BODIES[form]))["content"]
-    accepted(going_on(BODIES[form], content))
+    accepted(go_on(BODIES[form], content))
 
 
 @pytest.mark.parametrize("form", BODIES)
@@ -31,4 +31,4 @@ def test_a_gathered_stream_is_taken_back(name, form):
     with streamed.messages.stream(**QUESTION) as events:
         message = events.get_final_message()
     content = [block.model_dump(mode="json", exclude_none=True) for block in message.content]
-    accepted(going_on(BODIES[form], [{k: v for k, v in block.items() if k != "parsed_output"} for block in content]))
+    accepted(go_on(BODIES[form], [{k: v for k, v in block.items() if k != "parsed_output"} for block in content]))

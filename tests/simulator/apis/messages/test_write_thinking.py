@@ -8,7 +8,7 @@ from dragoman.simulator.apis.api import ReplyMeta
 from dragoman.simulator.apis.conversation import Answer, AnswerSource, Call, TokenSigner
 from dragoman.simulator.apis.messages import API
 from dragoman.simulator.apis.messages.write import REDACTED_THINKING_TRIGGER
-from simulator.apis.messages.bodies import NEWEST, WEATHER, accepted, asks, assistant, refused, text, user
+from simulator.apis.messages.bodies import NEWEST, WEATHER, accepted, asks, assistant, require_rejected, text, user
 
 SIGNER = TokenSigner(3)
 THINKING = Answer(
@@ -52,7 +52,7 @@ def test_a_thought_that_comes_back_as_it_was_is_accepted(body):
 def test_a_thought_that_was_edited_is_refused(body):
     once = answered(body, reply_to(body))
     once["messages"][1]["content"][0]["thinking"] += " Or London."
-    found = refused(once, SIGNER)
+    found = require_rejected(once, SIGNER)
     assert found.rule == "messages.thinking-modified"
     assert found.message.startswith("messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest")
 
@@ -65,7 +65,7 @@ def test_a_foreign_signature_is_rejected(body, spoil):
     once = answered(body, reply_to(body))
     thought = once["messages"][1]["content"][0]
     thought["signature"] = spoil(thought["signature"])
-    found = refused(once, SIGNER)
+    found = require_rejected(once, SIGNER)
     assert (found.rule, found.message) == (
         "messages.thinking-signature",
         "messages.1.content.0: Invalid `signature` in `thinking` block",
@@ -79,14 +79,14 @@ def test_a_signature_of_the_real_vendor_passes_in_a_recording(body):
 
 
 def test_a_thought_of_another_simulator_is_refused(body):
-    assert refused(answered(body, reply_to(body)), TokenSigner(4)).rule == "messages.thinking-signature"
+    assert require_rejected(answered(body, reply_to(body)), TokenSigner(4)).rule == "messages.thinking-signature"
 
 
 def test_a_thought_appears_once(body):
     first = reply_to(body)
     once = answered(body, first)
     again = answered(once, {"content": [first["content"][0], text("18.")]})
-    assert refused(again, SIGNER).rule == "messages.thinking-reused"
+    assert require_rejected(again, SIGNER).rule == "messages.thinking-reused"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_thought_appears_once(body):
 def test_the_newest_models_bind_a_thought_to_its_conversation(change):
     body = asks(tools=[WEATHER], system="Be brief.")
     reply = reply_to(body)
-    found = refused(answered({**body, **change}, reply), SIGNER)
+    found = require_rejected(answered({**body, **change}, reply), SIGNER)
     assert found.rule == "messages.thinking-prefix"
     assert "bound to a different conversation" in found.message
 
@@ -148,7 +148,7 @@ def test_with_the_beta_a_reply_reports_thoughts_of_another_model():
 def test_a_thought_of_the_same_model_is_bound_to_its_conversation_under_another_name():
     body = asks(tools=[WEATHER], system="Be brief.")
     moved = answered({**body, "system": "Other.", "model": f"{NEWEST}-20260901"}, reply_to(body))
-    assert refused(moved, SIGNER).rule == "messages.thinking-prefix"
+    assert require_rejected(moved, SIGNER).rule == "messages.thinking-prefix"
 
 
 def test_a_signature_without_its_last_token_is_refused():
@@ -156,7 +156,7 @@ def test_a_signature_without_its_last_token_is_refused():
     once = answered(body, reply_to(body))
     thought = once["messages"][1]["content"][0]
     thought["signature"] = thought["signature"][:144]
-    assert refused(once, SIGNER).rule == "messages.thinking-signature"
+    assert require_rejected(once, SIGNER).rule == "messages.thinking-signature"
 
 
 def test_thoughts_are_left_out_where_the_model_does_so_and_still_come_back():
@@ -180,7 +180,7 @@ def test_a_thought_can_be_sealed_and_comes_back_sealed():
     once = answered(body, reply)
     accepted(once, SIGNER)
     once["messages"][1]["content"][0]["data"] = "abcdefgh"
-    assert refused(once, SIGNER).message == "messages.1.content.0: Invalid `data` in `redacted_thinking` block"
+    assert require_rejected(once, SIGNER).message == "messages.1.content.0: Invalid `data` in `redacted_thinking` block"
 
 
 def test_with_a_budget_the_turn_that_is_being_answered_starts_with_a_thought():
@@ -188,7 +188,7 @@ def test_with_a_budget_the_turn_that_is_being_answered_starts_with_a_thought():
     once = answered(body, reply_to(body))
     accepted(once, SIGNER)
     del once["messages"][1]["content"][0]
-    assert refused(once, SIGNER).message.startswith(
+    assert require_rejected(once, SIGNER).message.startswith(
         "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`."
     )
     accepted({**once, "messages": [*once["messages"], assistant("18."), user("And London?")]}, SIGNER)
@@ -202,4 +202,4 @@ def test_what_a_search_found_comes_back_as_it_was_sealed():
     once = answered(body, reply)
     accepted(once, SIGNER)
     once["messages"][1]["content"][1]["content"][0]["url"] = "https://example.com/b"
-    assert refused(once, SIGNER).rule == "messages.search-sealed"
+    assert require_rejected(once, SIGNER).rule == "messages.search-sealed"

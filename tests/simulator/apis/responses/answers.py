@@ -165,7 +165,7 @@ def extras(value: Any, where: str = "") -> Iterator[str]:
             return
 
 
-def typed(told: dict[str, Any]) -> Response:
+def parse_typed(told: dict[str, Any]) -> Response:
     return Response.model_validate(told)
 
 

@@ -46,7 +46,7 @@ def accepted(body: Any, **options: Any) -> AcceptedRequest:
     return found
 
 
-def refused(body: Any, **options: Any) -> Violation:
+def require_rejected(body: Any, **options: Any) -> Violation:
     found = judge(body, **options)
     assert isinstance(found, Violation), "accepted"
     return found
@@ -76,7 +76,7 @@ def client_requests() -> dict[str, dict[str, Any]]:
 
 
 @functools.cache
-def recorded(status: int) -> dict[str, dict[str, Any]]:
+def load_recordings(status: int) -> dict[str, dict[str, Any]]:
     """Return recorded requests to the vendor that got this status."""
     return {
         row["id"]: row["request"]

@@ -11,7 +11,7 @@ SAMPLING = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "to
 OBJECT: Json = {"type": "object", "properties": {}}
 
 
-def changed(body: Json, **members: Any) -> Json:
+def change(body: Json, **members: Any) -> Json:
     """Return a copy with some fields set."""
     return {**deepcopy(body), **deepcopy(members)}
 
@@ -26,7 +26,7 @@ def items_of(body: Json) -> list[Json]:
 
 def with_items(body: Json, items: list[Json]) -> Json:
     """Return a copy with other input."""
-    return changed(body, input=items)
+    return change(body, input=items)
 
 
 def tools_of(body: Json) -> list[Json]:
@@ -37,7 +37,7 @@ def tools_of(body: Json) -> list[Json]:
 
 def with_tool(body: Json, tool: Json) -> Json:
     """Return a copy with one more tool."""
-    return changed(body, tools=[*tools_of(body), tool])
+    return change(body, tools=[*tools_of(body), tool])
 
 
 def places(items: list[Json], *kinds: str) -> Iterator[int]:
@@ -48,7 +48,7 @@ def places(items: list[Json], *kinds: str) -> Iterator[int]:
             yield number
 
 
-def altered(body: Json, number: int, **members: Any) -> Json:
+def alter(body: Json, number: int, **members: Any) -> Json:
     """Return a copy with fields of one input item set."""
     items = items_of(body)
     items[number] = {**items[number], **members}
@@ -73,4 +73,4 @@ def on_model(body: Json, model: str, **members: Any) -> Json:
     kept = {name: value for name, value in text.items() if name != "verbosity"}
     dropped = {"reasoning", "include", "prompt_cache_options", "prompt_cache_retention", *SAMPLING}
     rest = {name: value for name, value in body.items() if name not in dropped}
-    return changed({**rest, "text": kept}, **{"model": model, **members})
+    return change({**rest, "text": kept}, **{"model": model, **members})

@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.simulator.apis.rule import Violation
-from simulator.apis.responses.bodies import asks, judge, refused
+from simulator.apis.responses.bodies import asks, judge, require_rejected
 
 TOOL = {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}}
 EFFORTS = "'none', 'minimal', 'low', 'medium', 'high', 'xhigh', and 'max'"
@@ -159,12 +159,12 @@ SAID = [
     ("members", "where", "message"), SAID, ids=lambda value: value if isinstance(value, str) else None
 )
 def test_the_vendors_wording(members, where, message):
-    found = refused(asks(**{"model": "gpt-5.6-terra", **members}))
+    found = require_rejected(asks(**{"model": "gpt-5.6-terra", **members}))
     assert (found.where, found.message) == (where, message)
 
 
 def test_messages_have_moved():
-    found = refused(asks(messages=[]))
+    found = require_rejected(asks(messages=[]))
     assert found.message.startswith(
         "Unsupported parameter: 'messages'. In the Responses API, this parameter has moved to 'input'."
     )

@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 from dragoman.simulator.apis.conversation import Answer, AnswerUsage
-from simulator.apis.responses.answers import CASES, TYPED_EVENT, client, events, extras, frames, typed, whole
+from simulator.apis.responses.answers import CASES, TYPED_EVENT, client, events, extras, frames, parse_typed, whole
 
 ALL = pytest.mark.parametrize(("members", "answer"), CASES.values(), ids=CASES.keys())
 STATUS = {
@@ -19,7 +19,7 @@ STATUS = {
 
 @ALL
 def test_a_whole_reply_has_only_fields_of_the_sdk(members, answer):
-    reply = typed(whole(members, answer))
+    reply = parse_typed(whole(members, answer))
     assert list(extras(reply)) == []
     assert reply.status == STATUS[answer.end]
 
@@ -275,7 +275,7 @@ def test_deltas_are_padded_if_requested():
 
 
 def test_a_prompt_that_only_fills_the_cache_has_no_output():
-    reply = typed(whole({"prompt_cache_options": {"prewarm": True}}, CASES["thought"][1]))
+    reply = parse_typed(whole({"prompt_cache_options": {"prewarm": True}}, CASES["thought"][1]))
     assert (reply.status, reply.output) == ("completed", [])
     assert (reply.usage.input_tokens, reply.usage.output_tokens) == (40, 0)
 
@@ -289,5 +289,5 @@ def test_prompt_cache_diagnostics_compare_with_an_earlier_response():
         ("resp_1", answer.usage, "comparison_response_not_found"),
     ):
         options = {"prompt_cache_options": {"comparison_response_id": name}}
-        reply = typed(whole(options, Answer(text="Hello.", usage=used)))
+        reply = parse_typed(whole(options, Answer(text="Hello.", usage=used)))
         assert reply.prompt_cache_diagnostics.type == told

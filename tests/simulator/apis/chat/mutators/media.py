@@ -70,10 +70,10 @@ def _break_tolerated(body: Json, _: Random) -> Iterable[Json]:
 
 
 def _break_breakpoint(body: Json, _: Random) -> Iterable[Json]:
-    older = changes.moved(body, "gpt-5.2")
+    older = changes.move(body, "gpt-5.2")
     if older is None:
         return
-    yield changes.changed(older, prompt_cache_options={"mode": "explicit"})
+    yield changes.change(older, prompt_cache_options={"mode": "explicit"})
     for path, _part in changes.parts(older, "text"):
         yield changes.put(older, (*path, "prompt_cache_breakpoint"), {"mode": "explicit"})
 

@@ -11,7 +11,7 @@ _LONGEST_ID = 64
 
 
 def _break_no_messages(body: Json, _: Random) -> Iterable[Json]:
-    yield changes.changed(body, messages=[])
+    yield changes.change(body, messages=[])
 
 
 def _break_no_calls(body: Json, _: Random) -> Iterable[Json]:
@@ -83,7 +83,7 @@ def _break_speaker(body: Json, chance: Random) -> Iterable[Json]:
 
 
 def _break_function_role(body: Json, _: Random) -> Iterable[Json]:
-    if (newer := changes.moved(body, "gpt-5.6-terra")) is not None:
+    if (newer := changes.move(body, "gpt-5.6-terra")) is not None:
         yield changes.with_messages(newer, {"role": "function", "name": "lookup", "content": "{}"})
 
 

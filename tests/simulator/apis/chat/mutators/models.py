@@ -30,7 +30,7 @@ def _with(model_names: Iterable[str], **members: Any) -> Mutate:
 
     def mutate(body: Json, _: Random) -> Iterable[Json]:
         for model in model_names:
-            if (other := changes.moved(body, model)) is not None:
+            if (other := changes.move(body, model)) is not None:
                 yield {**other, **members}
 
     return mutate
@@ -44,10 +44,10 @@ def _each(*mutators: Mutate) -> Mutate:
     return mutate
 
 
-def _renamed(*names: str) -> Mutate:
+def _rename(*names: str) -> Mutate:
     def mutate(body: Json, _: Random) -> Iterable[Json]:
         for name in names:
-            yield changes.changed(body, model=name)
+            yield changes.change(body, model=name)
 
     return mutate
 
@@ -65,8 +65,8 @@ _SCHEMA = {"type": "json_schema", "json_schema": {"name": "person", "schema": {"
 
 
 MUTATORS: dict[str, Mutate] = {
-    "chat.model-unknown": _renamed("no-such-model"),
-    "chat.model-endpoint": _renamed("gpt-3.5-turbo-instruct", "gpt-5.2-pro", "gpt-5-codex", "o3-deep-research"),
+    "chat.model-unknown": _rename("no-such-model"),
+    "chat.model-endpoint": _rename("gpt-3.5-turbo-instruct", "gpt-5.2-pro", "gpt-5-codex", "o3-deep-research"),
     "chat.max-tokens-model": _with(_REASONING, max_tokens=100),
     "chat.stop-model": _each(_with(_REASONING, stop="END"), _with(_REASONING, stop=["END", "STOP"])),
     "chat.bias-model": _each(

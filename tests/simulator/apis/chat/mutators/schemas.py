@@ -64,7 +64,7 @@ def _break_keywords(body: Json, _: Random) -> Iterable[Json]:
             yield changes.put(body, path, {**schema, **wrong})
 
 
-def _breaking(wanted: Callable[[Json], bool], *changed: Callable[[Json], Json]) -> Mutate:
+def _break_job(wanted: Callable[[Json], bool], *changed: Callable[[Json], Json]) -> Mutate:
     """Return a mutator of strict schemas: each selected subschema is changed in each way."""
 
     def mutate(body: Json, _: Random) -> Iterable[Json]:
@@ -87,7 +87,7 @@ def _with(**members: Any) -> Callable[[Json], Json]:
     return lambda node: {**node, **members}
 
 
-def _forbidding(keyword: str) -> Callable[[Json], Json]:
+def _forbid(keyword: str) -> Callable[[Json], Json]:
     values: dict[str, Any] = {
         "allOf": [{"type": "string"}],
         "oneOf": [{"type": "string"}],
@@ -142,14 +142,14 @@ MUTATORS: dict[str, Mutate] = {
     "chat.schema-root": _break_root,
     "chat.schema-malformed": _break_keywords,
     "chat.schema-array-items": _break_items,
-    "chat.strict-additional-properties": _breaking(
+    "chat.strict-additional-properties": _break_job(
         _is_object, _without("additionalProperties"), _with(additionalProperties=True)
     ),
-    "chat.strict-required": _breaking(_is_filled_object, _without("required"), _partly_required),
-    "chat.strict-reference": _breaking(lambda node: "$ref" in node, _with(description="See there.")),
-    "chat.strict-keyword": _breaking(_is_plain, *(_forbidding(keyword) for keyword in STRICT_FORBIDDEN)),
-    "chat.strict-type": _breaking(_is_plain, _without("type"), lambda _node: {}),
-    "chat.strict-format": _breaking(_is_plain, _with(format="uri"), _with(format="phone")),
-    "chat.strict-nesting": _breaking(_is_plain, _deep),
+    "chat.strict-required": _break_job(_is_filled_object, _without("required"), _partly_required),
+    "chat.strict-reference": _break_job(lambda node: "$ref" in node, _with(description="See there.")),
+    "chat.strict-keyword": _break_job(_is_plain, *(_forbid(keyword) for keyword in STRICT_FORBIDDEN)),
+    "chat.strict-type": _break_job(_is_plain, _without("type"), lambda _node: {}),
+    "chat.strict-format": _break_job(_is_plain, _with(format="uri"), _with(format="phone")),
+    "chat.strict-nesting": _break_job(_is_plain, _deep),
     "chat.strict-size": _break_size,
 }

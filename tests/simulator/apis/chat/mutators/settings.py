@@ -20,34 +20,34 @@ _IDENTIFIERS = {"prompt_cache_key": 64, "safety_identifier": 128}
 
 
 def _break_stop(body: Json, _: Random) -> Iterable[Json]:
-    if (older := changes.moved(body, "gpt-4.1")) is not None:
-        yield changes.changed(older, stop=["a", "b", "c", "d", "e"])
+    if (older := changes.move(body, "gpt-4.1")) is not None:
+        yield changes.change(older, stop=["a", "b", "c", "d", "e"])
 
 
 def _break_metadata(body: Json, _: Random) -> Iterable[Json]:
-    yield changes.changed(body, metadata={f"key{number}": "value" for number in range(_MOST_PAIRS + 1)})
-    yield changes.changed(body, metadata={"k" * (_LONGEST_KEY + 1): "value"})
-    yield changes.changed(body, metadata={"key": "v" * (_LONGEST_VALUE + 1)})
+    yield changes.change(body, metadata={f"key{number}": "value" for number in range(_MOST_PAIRS + 1)})
+    yield changes.change(body, metadata={"k" * (_LONGEST_KEY + 1): "value"})
+    yield changes.change(body, metadata={"key": "v" * (_LONGEST_VALUE + 1)})
 
 
 def _break_identifiers(body: Json, _: Random) -> Iterable[Json]:
     for name, longest in _IDENTIFIERS.items():
-        yield changes.changed(body, **{name: "x" * (longest + 1)})
+        yield changes.change(body, **{name: "x" * (longest + 1)})
 
 
 def _break_stream_options(body: Json, _: Random) -> Iterable[Json]:
-    yield changes.changed(body, stream=False, stream_options={"include_usage": True})
-    yield changes.changed(changes.without(body, "stream"), stream_options={"include_obfuscation": False})
+    yield changes.change(body, stream=False, stream_options={"include_usage": True})
+    yield changes.change(changes.without(body, "stream"), stream_options={"include_obfuscation": False})
 
 
 def _break_top_logprobs(body: Json, _: Random) -> Iterable[Json]:
-    if (older := changes.moved(body, "gpt-4.1")) is not None:
-        yield changes.changed(older, top_logprobs=2)
+    if (older := changes.move(body, "gpt-4.1")) is not None:
+        yield changes.change(older, top_logprobs=2)
 
 
 def _break_both_limits(body: Json, _: Random) -> Iterable[Json]:
-    if (older := changes.moved(body, "gpt-4.1")) is not None:
-        yield changes.changed(older, max_tokens=100, max_completion_tokens=100)
+    if (older := changes.move(body, "gpt-4.1")) is not None:
+        yield changes.change(older, max_tokens=100, max_completion_tokens=100)
 
 
 def _break_format_name(body: Json, _: Random) -> Iterable[Json]:
@@ -57,12 +57,12 @@ def _break_format_name(body: Json, _: Random) -> Iterable[Json]:
 
 
 def _break_audio(body: Json, _: Random) -> Iterable[Json]:
-    if (spoken := changes.moved(body, "gpt-audio")) is not None:
-        yield changes.changed(spoken, modalities=["text", "audio"])
+    if (spoken := changes.move(body, "gpt-audio")) is not None:
+        yield changes.change(spoken, modalities=["text", "audio"])
 
 
 def _break_json_word(body: Json, _: Random) -> Iterable[Json]:
-    yield changes.changed(
+    yield changes.change(
         body, messages=[{"role": "user", "content": "Who are you?"}], response_format={"type": "json_object"}
     )
 

@@ -62,13 +62,13 @@ _OUT_OF_BOUNDS: dict[str, Any] = {
 
 def _break_json(body: Json, _: Random) -> Iterable[Json]:
     """Set a number that Python can write but JSON does not have."""
-    yield changes.changed(body, temperature=nan)
-    yield changes.changed(body, seed=inf)
+    yield changes.change(body, temperature=nan)
+    yield changes.change(body, seed=inf)
 
 
 def _break_unknown(body: Json, chance: Random) -> Iterable[Json]:
     for name, value in _FOREIGN.items():
-        yield changes.changed(body, **{name: value})
+        yield changes.change(body, **{name: value})
     place = chance.randrange(len(body["messages"]))
     for name in ("reasoning_content", "reasoning", "thought_signature"):
         yield changes.put(body, ("messages", place, name), "Hm.")
@@ -82,7 +82,7 @@ def _break_unknown(body: Json, chance: Random) -> Iterable[Json]:
 
 def _break_type(body: Json, chance: Random) -> Iterable[Json]:
     for name, value in _WRONG_TYPES.items():
-        yield changes.changed(body, **{name: value})
+        yield changes.change(body, **{name: value})
     place = chance.randrange(len(body["messages"]))
     yield changes.put(body, ("messages", place), "Hello")
     yield changes.put(body, ("messages", place, "content"), 7)
@@ -95,7 +95,7 @@ def _break_type(body: Json, chance: Random) -> Iterable[Json]:
 
 def _break_enum(body: Json, chance: Random) -> Iterable[Json]:
     for name, value in _WRONG_WORDS.items():
-        yield changes.changed(body, **{name: value})
+        yield changes.change(body, **{name: value})
     place = chance.randrange(len(body["messages"]))
     for role in ("model", "human"):
         yield changes.put(body, ("messages", place, "role"), role)
@@ -116,13 +116,13 @@ def _break_required(body: Json, chance: Random) -> Iterable[Json]:
         yield changes.drop(body, ("messages", place, "tool_call_id"))
     for path, _function in changes.functions(body):
         yield changes.drop(body, (*path, "name"))
-    yield changes.changed(body, response_format={})
-    yield changes.changed(body, response_format={"type": "json_schema"})
+    yield changes.change(body, response_format={})
+    yield changes.change(body, response_format={"type": "json_schema"})
 
 
 def _break_bounds(body: Json, _: Random) -> Iterable[Json]:
     for name, value in _OUT_OF_BOUNDS.items():
-        yield changes.changed(body, **{name: value})
+        yield changes.change(body, **{name: value})
 
 
 MUTATORS: dict[str, Mutate] = {

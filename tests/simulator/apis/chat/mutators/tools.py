@@ -12,15 +12,15 @@ _MOST = 128
 
 
 def _break_empty(body: Json, _: Random) -> Iterable[Json]:
-    yield changes.changed(body, tools=[])
+    yield changes.change(body, tools=[])
     if not body.get("tools"):
-        yield changes.changed(body, functions=[])
+        yield changes.change(body, functions=[])
 
 
 def _break_count(body: Json, _: Random) -> Iterable[Json]:
     if body.get("tools"):
         more = [changes.function_tool(f"extra_{number}") for number in range(_MOST)]
-        yield changes.changed(body, tools=[*body["tools"], *more])
+        yield changes.change(body, tools=[*body["tools"], *more])
 
 
 def _break_name(body: Json, chance: Random) -> Iterable[Json]:
@@ -37,13 +37,13 @@ def _break_duplicate(body: Json, chance: Random) -> Iterable[Json]:
 
 
 def _break_custom(body: Json, _: Random) -> Iterable[Json]:
-    older = changes.moved(body, "gpt-4.1")
+    older = changes.move(body, "gpt-4.1")
     if older is not None:
         yield changes.with_tool(older, {"type": "custom", "custom": {"name": "run_anything"}})
 
 
 def _break_grammar(body: Json, _: Random) -> Iterable[Json]:
-    newer = changes.moved(body, "gpt-5.2")
+    newer = changes.move(body, "gpt-5.2")
     if newer is None:
         return
     for syntax, definition in BROKEN:
@@ -54,16 +54,16 @@ def _break_grammar(body: Json, _: Random) -> Iterable[Json]:
 def _break_choice_alone(body: Json, _: Random) -> Iterable[Json]:
     bare = changes.without(body, "tools", "parallel_tool_calls")
     for choice in ("auto", "none", "required", {"type": "function", "function": {"name": "lookup"}}):
-        yield changes.changed(bare, tool_choice=choice)
+        yield changes.change(bare, tool_choice=choice)
 
 
 def _break_parallel_alone(body: Json, _: Random) -> Iterable[Json]:
     for parallel in (True, False):
-        yield changes.changed(changes.without(body, "tools", "tool_choice"), parallel_tool_calls=parallel)
+        yield changes.change(changes.without(body, "tools", "tool_choice"), parallel_tool_calls=parallel)
 
 
 def _break_function_call_alone(body: Json, _: Random) -> Iterable[Json]:
-    yield changes.changed(changes.without(body, "functions"), function_call="auto")
+    yield changes.change(changes.without(body, "functions"), function_call="auto")
 
 
 def _break_choice_known(body: Json, _: Random) -> Iterable[Json]:
@@ -71,15 +71,15 @@ def _break_choice_known(body: Json, _: Random) -> Iterable[Json]:
         return
     stranger = {"type": "function", "function": {"name": "never_declared"}}
     allowed = {"mode": "auto", "tools": [stranger]}
-    yield changes.changed(body, tool_choice=stranger)
-    yield changes.changed(body, tool_choice={"type": "custom", "custom": {"name": "never_declared"}})
-    yield changes.changed(body, tool_choice={"type": "allowed_tools", "allowed_tools": allowed})
+    yield changes.change(body, tool_choice=stranger)
+    yield changes.change(body, tool_choice={"type": "custom", "custom": {"name": "never_declared"}})
+    yield changes.change(body, tool_choice={"type": "allowed_tools", "allowed_tools": allowed})
 
 
 def _break_allowed_empty(body: Json, _: Random) -> Iterable[Json]:
     if body.get("tools"):
         choice = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": list[Json]()}}
-        yield changes.changed(body, tool_choice=choice)
+        yield changes.change(body, tool_choice=choice)
 
 
 def _break_effort(body: Json, _: Random) -> Iterable[Json]:
@@ -90,11 +90,11 @@ def _break_effort(body: Json, _: Random) -> Iterable[Json]:
         ("gpt-5.6-luna", (None, "medium")),
         ("gpt-6-luna", (None, "max")),
     ):
-        if (newer := changes.moved(body, model)) is not None:
+        if (newer := changes.move(body, model)) is not None:
             for effort in efforts:
-                yield changes.changed(newer, reasoning_effort=effort)
-    if (quiet := changes.moved(changes.without(body, "tools"), "gpt-6-astra")) is not None:
-        yield changes.changed(quiet, tools=body["tools"])
+                yield changes.change(newer, reasoning_effort=effort)
+    if (quiet := changes.move(changes.without(body, "tools"), "gpt-6-astra")) is not None:
+        yield changes.change(quiet, tools=body["tools"])
 
 
 MUTATORS: dict[str, Mutate] = {

@@ -59,7 +59,7 @@ def _bad_files(body: Json, _: Random) -> Iterable[Json]:
     yield _with_part(body, {"file_data": {"mime_type": "image/tiff", "file_uri": "https://example.com/a.tiff"}})
 
 
-def _uploaded_file(body: Json, _: Random) -> Iterable[Json]:
+def _add_uploaded_file(body: Json, _: Random) -> Iterable[Json]:
     uri = "https://generativelanguage.googleapis.com/v1beta/files/3qswqtk02p7x"
     yield _with_part(body, {"fileData": {"mimeType": "application/pdf", "fileUri": uri}})
 
@@ -84,14 +84,14 @@ def _system_media(body: Json, _: Random) -> Iterable[Json]:
 def _nameless(body: Json, _: Random) -> Iterable[Json]:
     for member in ("function_call", "function_response"):
         changed = changes.copied(body)
-        for _content, _index, part in changes.placed_parts(changed):
+        for _content, _index, part in changes.place_parts(changed):
             if changes.get(part, member) is not None:
                 changes.get(part, member).pop("name")
                 yield changed
                 break
 
 
-def _showing(body: Json, _: Random) -> Iterable[Json]:
+def _show(body: Json, _: Random) -> Iterable[Json]:
     changed = changes.copied(body)
     for response in changes.responses(changed):
         response["parts"] = [{"inlineData": {"mimeType": "image/gif", "data": "R0lGODlhAQABAAAAACw="}}]
@@ -99,7 +99,7 @@ def _showing(body: Json, _: Random) -> Iterable[Json]:
         return
 
 
-def _cached_with_tools(body: Json, _: Random) -> Iterable[Json]:
+def _cache_with_tools(body: Json, _: Random) -> Iterable[Json]:
     changed = changes.with_function(body)
     changes.put(changes.request_in(changed), "cached_content", "cachedContents/one")
     yield changed
@@ -120,11 +120,11 @@ MUTATORS: dict[str, Mutate] = {
     "gemini.empty-text": _empty_text,
     "gemini.inline-data": _unseen_media,
     "gemini.file-data": _bad_files,
-    "gemini.file-uploaded": _uploaded_file,
+    "gemini.file-uploaded": _add_uploaded_file,
     "gemini.input-tokens": _too_long,
     "gemini.system-text": _system_media,
     "gemini.call-name": _nameless,
-    "gemini.result-parts": _showing,
-    "gemini.cached-content": _cached_with_tools,
+    "gemini.result-parts": _show,
+    "gemini.cached-content": _cache_with_tools,
     "gemini.safety-once": _twice_safe,
 }

@@ -34,16 +34,16 @@ def _plain(body: Json, **members: Any) -> Json:
     return changed
 
 
-def _stopping(body: Json, _: Random) -> Iterable[Json]:
+def _set_stop(body: Json, _: Random) -> Iterable[Json]:
     yield changes.with_config(body, stop_sequences=["a", "b", "c", "d", "e", "f"])
 
 
-def _probing(body: Json, _: Random) -> Iterable[Json]:
+def _set_probe(body: Json, _: Random) -> Iterable[Json]:
     yield _plain(body, logprobs=3)
     yield _plain(body, logprobs=3, response_logprobs=False)
 
 
-def _penalised(body: Json, _: Random) -> Iterable[Json]:
+def _set_penalty(body: Json, _: Random) -> Iterable[Json]:
     yield changes.with_config(body, presence_penalty=0.5)
     yield changes.with_config(body, frequency_penalty=0)
 
@@ -66,12 +66,12 @@ def _two_schemas(body: Json, _: Random) -> Iterable[Json]:
     yield _plain(changes.with_tools(body), response_mime_type=_JSON, **schemas)
 
 
-def _structured_with_tools(body: Json, _: Random) -> Iterable[Json]:
+def _set_schema_with_tools(body: Json, _: Random) -> Iterable[Json]:
     yield _plain(changes.with_function(body), response_mime_type=_JSON)
     yield _plain(changes.with_tools(body, {"googleSearch": {}}), responseMimeType=_JSON)
 
 
-def _thinking_twice(body: Json, _: Random) -> Iterable[Json]:
+def _set_thinking_twice(body: Json, _: Random) -> Iterable[Json]:
     yield _plain(body, thinking_config={"thinkingBudget": 1024, "thinking_level": "LOW"})
 
 
@@ -90,15 +90,15 @@ def _thoughtless(body: Json, _: Random) -> Iterable[Json]:
 
 MUTATORS: dict[str, Mutate] = {
     "gemini.ranges": _out_of_range,
-    "gemini.stop-sequences": _stopping,
-    "gemini.logprobs": _probing,
-    "gemini.penalties": _penalised,
+    "gemini.stop-sequences": _set_stop,
+    "gemini.logprobs": _set_probe,
+    "gemini.penalties": _set_penalty,
     "gemini.candidates": _several,
     "gemini.response-type": _other_media,
     "gemini.response-schema-type": _schema_for_text,
     "gemini.response-schema-once": _two_schemas,
-    "gemini.response-with-tools": _structured_with_tools,
-    "gemini.thinking-once": _thinking_twice,
+    "gemini.response-with-tools": _set_schema_with_tools,
+    "gemini.thinking-once": _set_thinking_twice,
     "gemini.thinking-level": _other_level,
     "gemini.thinking-budget": _other_budget,
     "gemini.thoughts": _thoughtless,

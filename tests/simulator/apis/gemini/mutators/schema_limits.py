@@ -10,18 +10,18 @@ from simulator.mutation import Mutate
 _MOST_STATES = 5000
 
 
-def _held_to(body: Json, mode: str, schema: Json) -> Json:
+def _limit_to(body: Json, mode: str, schema: Json) -> Json:
     changed = changes.with_function(body, parameters={"type": "OBJECT", "properties": {"it": schema}})
-    changes.nested(changes.request_in(changed), "tool_config", "function_calling_config")["mode"] = mode
+    changes.nest(changes.request_in(changed), "tool_config", "function_calling_config")["mode"] = mode
     return changed
 
 
 def _many_words(body: Json, chance: Random) -> Iterable[Json]:
     words = [f"word {number}" for number in range(_MOST_STATES)]
-    yield _held_to(body, chance.choice(("ANY", "VALIDATED")), {"type": "STRING", "enum": words})
+    yield _limit_to(body, chance.choice(("ANY", "VALIDATED")), {"type": "STRING", "enum": words})
 
 
-def _lost_definitions(body: Json, _: Random) -> Iterable[Json]:
+def _remove_definitions(body: Json, _: Random) -> Iterable[Json]:
     one = {"One": {"type": "STRING"}}
     for schema in ({"type": "OBJECT", "defs": one}, {"ref": "#/defs/Missing"}):
         yield changes.with_function(body, parameters={"type": "OBJECT", "properties": {"it": schema}, "defs": one})
@@ -39,6 +39,6 @@ def _endless(body: Json, _: Random) -> Iterable[Json]:
 
 MUTATORS: dict[str, Mutate] = {
     "gemini.schema-states": _many_words,
-    "gemini.schema-defs": _lost_definitions,
+    "gemini.schema-defs": _remove_definitions,
     "gemini.json-schema-cycle": _endless,
 }

@@ -10,7 +10,7 @@ from simulator.mutation import Mutate
 
 
 def _first_part(body: Json) -> Json:
-    return next(part for _, _, part in changes.placed_parts(body))
+    return next(part for _, _, part in changes.place_parts(body))
 
 
 def _unknown(body: Json, chance: Random) -> Iterable[Json]:
@@ -51,7 +51,7 @@ def _types(body: Json, _: Random) -> Iterable[Json]:
 
 def _enums(body: Json, _: Random) -> Iterable[Json]:
     changed = changes.with_function(body)
-    calling = changes.nested(changes.request_in(changed), "tool_config", "function_calling_config")
+    calling = changes.nest(changes.request_in(changed), "tool_config", "function_calling_config")
     calling["mode"] = "REQUIRED"
     yield changed
     yield changes.with_config(body, thinking_config={"thinkingLevel": "MAX"})

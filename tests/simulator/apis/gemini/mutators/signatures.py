@@ -21,7 +21,7 @@ def _first_calls(body: Json) -> list[Json]:
     return [changes.parts(changes.contents(body)[placed.content])[placed.index] for placed in steps]
 
 
-def _unsigned(body: Json, _: Random) -> Iterable[Json]:
+def _remove_signature(body: Json, _: Random) -> Iterable[Json]:
     for empty in (False, True):
         changed = changes.signed(body)
         for part in _first_calls(changed)[-1:]:
@@ -44,7 +44,7 @@ def _with_altered(body: Json, chance: Random) -> Iterable[Json]:
 
 def _with_foreign(body: Json, _: Random) -> Iterable[Json]:
     changed = changes.signed(body)
-    for content, _index, part in changes.placed_parts(changed):
+    for content, _index, part in changes.place_parts(changed):
         if content.get("role") == "model" or len(changes.contents(changed)) == 1:
             changes.put(part, "thought_signature", _FOREIGN)
             yield changed
@@ -92,7 +92,7 @@ def _with_other_token(body: Json, _: Random) -> Iterable[Json]:
 
 
 MUTATORS: dict[str, Mutate] = {
-    "gemini.signature-missing": _unsigned,
+    "gemini.signature-missing": _remove_signature,
     "gemini.signature-altered": _with_altered,
     "gemini.signature-foreign": _with_foreign,
     "gemini.signature-moved": _with_moved,

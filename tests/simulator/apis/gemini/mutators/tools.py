@@ -15,7 +15,7 @@ def _bad_names(body: Json, chance: Random) -> Iterable[Json]:
         yield changes.with_function(body, name=name)
 
 
-def _declared_twice(body: Json, _: Random) -> Iterable[Json]:
+def _declare_twice(body: Json, _: Random) -> Iterable[Json]:
     yield changes.with_tools(body, {"functionDeclarations": [changes.WEATHER, {**changes.WEATHER, "description": "2"}]})
     yield changes.with_tools(
         body, {"functionDeclarations": [changes.WEATHER]}, {"function_declarations": [changes.WEATHER]}
@@ -47,13 +47,13 @@ def _search_beside(body: Json, chance: Random) -> Iterable[Json]:
 def _no_functions(body: Json, chance: Random) -> Iterable[Json]:
     changed = changes.with_tools(body)
     mode = chance.choice(("ANY", "AUTO", "NONE", "VALIDATED"))
-    changes.nested(changes.request_in(changed), "tool_config", "function_calling_config")["mode"] = mode
+    changes.nest(changes.request_in(changed), "tool_config", "function_calling_config")["mode"] = mode
     yield changed
 
 
-def _choosing(body: Json, mode: str | None, name: str) -> Json:
+def _choose(body: Json, mode: str | None, name: str) -> Json:
     changed = changes.with_function(body)
-    calling = changes.nested(changes.request_in(changed), "tool_config", "function_calling_config")
+    calling = changes.nest(changes.request_in(changed), "tool_config", "function_calling_config")
     if mode is not None:
         calling["mode"] = mode
     calling["allowedFunctionNames"] = [name]
@@ -62,30 +62,30 @@ def _choosing(body: Json, mode: str | None, name: str) -> Json:
 
 def _not_choosing(body: Json, _: Random) -> Iterable[Json]:
     for mode in ("AUTO", "NONE", None):
-        yield _choosing(body, mode, changes.WEATHER["name"])
+        yield _choose(body, mode, changes.WEATHER["name"])
 
 
-def _undeclared(body: Json, _: Random) -> Iterable[Json]:
+def _remove_declaration(body: Json, _: Random) -> Iterable[Json]:
     for mode in ("ANY", "VALIDATED"):
-        yield _choosing(body, mode, "no_such_function")
+        yield _choose(body, mode, "no_such_function")
 
 
-def _streaming(body: Json, _: Random) -> Iterable[Json]:
+def _stream(body: Json, _: Random) -> Iterable[Json]:
     changed = changes.with_function(body)
-    calling = changes.nested(changes.request_in(changed), "tool_config", "function_calling_config")
+    calling = changes.nest(changes.request_in(changed), "tool_config", "function_calling_config")
     calling["streamFunctionCallArguments"] = True
     yield changed
 
 
 MUTATORS: dict[str, Mutate] = {
     "gemini.function-name": _bad_names,
-    "gemini.function-once": _declared_twice,
+    "gemini.function-once": _declare_twice,
     "gemini.function-count": _too_many,
     "gemini.one-schema": _two_schemas,
     "gemini.tools-mixed": _search_beside,
     "gemini.tools-flagged": _both_kinds,
     "gemini.mode-without-tools": _no_functions,
     "gemini.allowed-mode": _not_choosing,
-    "gemini.allowed-known": _undeclared,
-    "gemini.streamed-arguments": _streaming,
+    "gemini.allowed-known": _remove_declaration,
+    "gemini.streamed-arguments": _stream,
 }

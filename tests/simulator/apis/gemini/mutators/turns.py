@@ -15,7 +15,7 @@ def _call_first(body: Json, _: Random) -> Iterable[Json]:
     changes.contents(changed)[:0] = [{"role": "model", "parts": [call]}, {"role": "user", "parts": [result]}]
     yield changed
     changed = changes.copied(body)
-    for content, _index, part in changes.placed_parts(changed):
+    for content, _index, part in changes.place_parts(changed):
         if changes.get(part, "function_call") is not None:
             content["role"] = "user"
             yield changed
@@ -28,7 +28,7 @@ def _model_first(body: Json, _: Random) -> Iterable[Json]:
     yield changed
 
 
-def _uncalled(body: Json, _: Random) -> Iterable[Json]:
+def _remove_call(body: Json, _: Random) -> Iterable[Json]:
     changed = changes.copied(body)
     contents = changes.contents(changed)
     for content in contents:
@@ -38,13 +38,13 @@ def _uncalled(body: Json, _: Random) -> Iterable[Json]:
         yield changed
 
 
-def _trailing_model(body: Json, _: Random) -> Iterable[Json]:
+def _end_with_model(body: Json, _: Random) -> Iterable[Json]:
     changed = changes.copied(body)
     changes.contents(changed).append({"role": "model", "parts": [{"text": "I would say"}]})
     yield changed
 
 
-def _trailing_sibling(body: Json, _: Random) -> Iterable[Json]:
+def _add_trailing_sibling(body: Json, _: Random) -> Iterable[Json]:
     siblings = ({"text": "Go on."}, {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}})
     for sibling in siblings:
         changed = changes.copied(body)
@@ -54,7 +54,7 @@ def _trailing_sibling(body: Json, _: Random) -> Iterable[Json]:
             yield changed
 
 
-def _miscounted(body: Json, _: Random) -> Iterable[Json]:
+def _change_count(body: Json, _: Random) -> Iterable[Json]:
     for index, content in enumerate(changes.contents(changes.copied(body))):
         results = [part for part in changes.parts(content) if changes.get(part, "function_response") is not None]
         if results and len(results) == len(changes.parts(content)):
@@ -76,7 +76,7 @@ def _apart(body: Json, _: Random) -> Iterable[Json]:
             return
 
 
-def _mismatched(body: Json, _: Random) -> Iterable[Json]:
+def _mismatch(body: Json, _: Random) -> Iterable[Json]:
     for name in ("id", "name"):
         changed = changes.copied(body)
         for response in changes.responses(changed):
@@ -95,10 +95,10 @@ def _mismatched(body: Json, _: Random) -> Iterable[Json]:
 MUTATORS: dict[str, Mutate] = {
     "gemini.call-turn": _call_first,
     "gemini.first-turn": _model_first,
-    "gemini.result-turn": _uncalled,
-    "gemini.last-turn": _trailing_model,
-    "gemini.result-last": _trailing_sibling,
-    "gemini.result-count": _miscounted,
+    "gemini.result-turn": _remove_call,
+    "gemini.last-turn": _end_with_model,
+    "gemini.result-last": _add_trailing_sibling,
+    "gemini.result-count": _change_count,
     "gemini.results-together": _apart,
-    "gemini.result-match": _mismatched,
+    "gemini.result-match": _mismatch,
 }

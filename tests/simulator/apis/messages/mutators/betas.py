@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 from dragoman.simulator.apis.rule import Json
-from simulator.apis.messages.changes import changed, with_tool
+from simulator.apis.messages.changes import change, with_tool
 from simulator.mutation import Mutate
 
 
@@ -12,11 +12,11 @@ def _without_beta(body: Json, _: Random) -> Iterator[Json]:
     """Vertex also accepts betas in the body; elsewhere they are in a header, which no change of a body breaks."""
     if "anthropic_version" not in body:
         return
-    told = changed(body, anthropic_beta=["files-api-2025-04-14"])
-    yield changed(told, context_management={"edits": [{"type": "clear_thinking_20251015"}]})
-    yield changed(told, output_config={"task_budget": {"type": "tokens", "total": 20_000}})
-    yield changed(told, thinking={"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}})
-    yield changed(told, thinking={"type": "adaptive", "display": "updates"})
+    told = change(body, anthropic_beta=["files-api-2025-04-14"])
+    yield change(told, context_management={"edits": [{"type": "clear_thinking_20251015"}]})
+    yield change(told, output_config={"task_budget": {"type": "tokens", "total": 20_000}})
+    yield change(told, thinking={"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}})
+    yield change(told, thinking={"type": "adaptive", "display": "updates"})
     screen = {"type": "computer_20251124", "name": "computer", "display_height_px": 600, "display_width_px": 800}
     yield with_tool(told, screen)
     yield with_tool(told, {"type": "advisor_20260301", "name": "advisor", "model": "claude-opus-5-5"})
@@ -26,7 +26,7 @@ def _without_beta(body: Json, _: Random) -> Iterator[Json]:
         {"content": [{"type": "tool_removal", "tool": {"type": "tool_reference", "name": "get_weather"}}]},
     )
     for instruction in instructions:
-        yield changed(told, messages=[*body["messages"], {"role": "system", **instruction}])
+        yield change(told, messages=[*body["messages"], {"role": "system", **instruction}])
 
 
 MUTATORS: dict[str, Mutate] = {

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from random import Random
 
 from dragoman.simulator.apis.rule import Json
-from simulator.apis.messages.changes import changed, user_blocks_added
+from simulator.apis.messages.changes import change, user_blocks_added
 from simulator.mutation import Mutate
 
 _MOST = 4
 
 
-def _marked(body: Json, count: int) -> Iterator[Json]:
+def _mark(body: Json, count: int) -> Iterator[Json]:
     mark = {"type": "ephemeral"}
     texts = ({"type": "text", "text": f"Note {number}.", "cache_control": mark} for number in range(count))
     yield from user_blocks_added(body, *texts)
@@ -18,10 +18,10 @@ def _marked(body: Json, count: int) -> Iterator[Json]:
 
 def _five(body: Json, _: Random) -> Iterator[Json]:
     if "1h" not in str(body):
-        yield from _marked(body, _MOST + 1)
+        yield from _mark(body, _MOST + 1)
         if "cache_control" not in body:
-            for marked in _marked(body, _MOST):
-                yield changed(marked, cache_control={"type": "ephemeral"})
+            for marked in _mark(body, _MOST):
+                yield change(marked, cache_control={"type": "ephemeral"})
 
 
 def _longer_later(body: Json, _: Random) -> Iterator[Json]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 from dragoman.simulator.apis.rule import Json
-from simulator.apis.messages.changes import PIXEL, changed, onto, user_blocks_added
+from simulator.apis.messages.changes import PIXEL, change, onto, user_blocks_added
 from simulator.mutation import Mutate
 
 _MEGABYTE = 1 << 20
@@ -25,7 +25,7 @@ def _too_large(body: Json, _: Random) -> Iterator[Json]:
 def _too_many(body: Json, _: Random) -> Iterator[Json]:
     """Only Vertex requests are used, for the same reason."""
     if "anthropic_version" in body:
-        yield changed(body, messages=[{"role": "user", "content": "Hi"}] * (_MOST_MESSAGES + 1))
+        yield change(body, messages=[{"role": "user", "content": "Hi"}] * (_MOST_MESSAGES + 1))
 
 
 def _too_long(body: Json, _: Random) -> Iterator[Json]:

@@ -19,7 +19,7 @@ def _broken(body: Json, _: Random) -> Iterator[Json]:
     yield from user_blocks_added(body, {"type": "document", "source": source})
 
 
-def _mistyped(body: Json, _: Random) -> Iterator[Json]:
+def _change_type(body: Json, _: Random) -> Iterator[Json]:
     yield from user_blocks_added(body, _image(media_type="image/jpeg"))
 
 
@@ -36,7 +36,7 @@ def _insecure(body: Json, chance: Random) -> Iterator[Json]:
 
 MUTATORS: dict[str, Mutate] = {
     "messages.media-base64": _broken,
-    "messages.image-type": _mistyped,
+    "messages.image-type": _change_type,
     "messages.document-pdf": _no_pdf,
     "messages.media-url": _insecure,
 }

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 from dragoman.simulator.apis.rule import Json
-from simulator.apis.messages.changes import changed, user_blocks_added, with_exchange, with_tool
+from simulator.apis.messages.changes import change, user_blocks_added, with_exchange, with_tool
 from simulator.mutation import Mutate
 
 
@@ -20,24 +20,24 @@ def _on_vertex(body: Json, _: Random) -> Iterator[Json]:
         yield once
     yield with_tool(body, {"type": "web_fetch_20250910", "name": "web_fetch"})
     yield with_tool(body, {"type": "code_execution_20250825", "name": "code_execution"})
-    yield changed(body, mcp_servers=[{"type": "url", "url": "https://mcp.example.com", "name": "extra"}])
+    yield change(body, mcp_servers=[{"type": "url", "url": "https://mcp.example.com", "name": "extra"}])
 
 
 def _same_server(body: Json, _: Random) -> Iterator[Json]:
     server = {"type": "url", "url": "https://mcp.example.com", "name": "extra"}
     if "anthropic_version" not in body and not body.get("mcp_servers"):
-        yield changed(body, mcp_servers=[server, server])
-        yield changed(body, mcp_servers=[{**server, "url": "http://mcp.example.com"}])
+        yield change(body, mcp_servers=[server, server])
+        yield change(body, mcp_servers=[{**server, "url": "http://mcp.example.com"}])
         yield with_tool(body, {"type": "mcp_toolset", "mcp_server_name": "nobody"})
 
 
-def _skilled(body: Json, _: Random) -> Iterator[Json]:
+def _add_skill(body: Json, _: Random) -> Iterator[Json]:
     if "max_tokens" in body and "anthropic_version" not in body and "code_execution" not in str(body):
-        yield changed(body, container={"skills": [{"type": "anthropic", "skill_id": "pdf", "version": "latest"}]})
+        yield change(body, container={"skills": [{"type": "anthropic", "skill_id": "pdf", "version": "latest"}]})
 
 
 MUTATORS: dict[str, Mutate] = {
     "messages.vertex-features": _on_vertex,
     "messages.mcp-servers": _same_server,
-    "messages.container-skills": _skilled,
+    "messages.container-skills": _add_skill,
 }

@@ -8,7 +8,7 @@ from simulator.apis.messages.changes import onto
 from simulator.mutation import Mutate
 
 
-def _sampled(body: Json, chance: Random) -> Iterator[Json]:
+def _set_sampling(body: Json, chance: Random) -> Iterator[Json]:
     model = chance.choice(["claude-opus-4-7", "claude-sonnet-5", "claude-opus-5-5", "some-new-model"])
     yield from onto(body, model, temperature=0.2)
     yield from onto(body, model, top_p=0.5)
@@ -32,7 +32,7 @@ def _other_thinking(body: Json, _: Random) -> Iterator[Json]:
         yield from onto(body, model, thinking=thinking)
 
 
-def _sampled_thinking(body: Json, _: Random) -> Iterator[Json]:
+def _set_sampling_and_thinking(body: Json, _: Random) -> Iterator[Json]:
     thinking = {"type": "enabled", "budget_tokens": 1024}
     if any(message["role"] == "assistant" for message in body["messages"]):
         return
@@ -56,10 +56,10 @@ def _quiet_at_most_effort(body: Json, _: Random) -> Iterator[Json]:
 
 
 MUTATORS: dict[str, Mutate] = {
-    "messages.sampling": _sampled,
+    "messages.sampling": _set_sampling,
     "messages.temperature-and-top-p": _doubly_sampled,
     "messages.thinking-type": _other_thinking,
-    "messages.thinking-sampling": _sampled_thinking,
+    "messages.thinking-sampling": _set_sampling_and_thinking,
     "messages.thinking-budget": _large_budget,
     "messages.effort": _other_effort,
     "messages.thinking-effort": _quiet_at_most_effort,

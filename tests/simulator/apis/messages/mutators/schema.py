@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 from dragoman.simulator.apis.rule import Json
-from simulator.apis.messages.changes import a_tool, changed, onto, user_blocks_added, with_tool
+from simulator.apis.messages.changes import a_tool, change, onto, user_blocks_added, with_tool
 from simulator.mutation import Mutate
 
 _MOST_TOOLS = 20
@@ -45,7 +45,7 @@ def _outside(body: Json, chance: Random) -> Iterator[Json]:
     for moved in onto(body, "claude-sonnet-4-6"):
         yield with_tool(moved, _strict_tool({"a": wrong}))
         schema = {"type": "object", "properties": {"a": wrong}, "required": ["a"], "additionalProperties": False}
-        yield changed(moved, output_config={"format": {"type": "json_schema", "schema": schema}})
+        yield change(moved, output_config={"format": {"type": "json_schema", "schema": schema}})
 
 
 def _too_many_strict(body: Json, _: Random) -> Iterator[Json]:
@@ -79,16 +79,16 @@ def _twice_formatted(body: Json, _: Random) -> Iterator[Json]:
     yield from onto(body, "claude-sonnet-4-6", output_config={"format": _FORMAT}, output_format=_FORMAT)
 
 
-def _cited(body: Json, _: Random) -> Iterator[Json]:
+def _cite(body: Json, _: Random) -> Iterator[Json]:
     source = {"type": "text", "media_type": "text/plain", "data": "The grass is green."}
     document = {"type": "document", "source": source, "citations": {"enabled": True}}
     for moved in onto(body, "claude-sonnet-4-6", output_config={"format": _FORMAT}):
         yield from user_blocks_added(moved, document)
 
 
-def _begun(body: Json, _: Random) -> Iterator[Json]:
+def _begin(body: Json, _: Random) -> Iterator[Json]:
     for moved in onto(body, "claude-haiku-4-5", output_config={"format": _FORMAT}):
-        yield changed(moved, messages=[*moved["messages"], {"role": "assistant", "content": "{"}])
+        yield change(moved, messages=[*moved["messages"], {"role": "assistant", "content": "{"}])
 
 
 MUTATORS: dict[str, Mutate] = {
@@ -98,6 +98,6 @@ MUTATORS: dict[str, Mutate] = {
     "messages.schema-unions": _too_many_unions,
     "messages.output-format-model": _for_old_model,
     "messages.output-format-once": _twice_formatted,
-    "messages.output-format-citations": _cited,
-    "messages.output-format-prefill": _begun,
+    "messages.output-format-citations": _cite,
+    "messages.output-format-prefill": _begin,
 }

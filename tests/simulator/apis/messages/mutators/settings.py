@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 from dragoman.simulator.apis.rule import Json
-from simulator.apis.messages.changes import blocks_of, changed
+from simulator.apis.messages.changes import blocks_of, change
 from simulator.mutation import Mutate
 
 _OCTOBER = "2026-10-21"
@@ -12,25 +12,25 @@ _OCTOBER = "2026-10-21"
 
 def _unknown_model(body: Json, _: Random) -> Iterator[Json]:
     if "model" in body:
-        yield changed(body, model="no-such-model")
+        yield change(body, model="no-such-model")
 
 
-def _threaded(body: Json, _: Random) -> Iterator[Json]:
+def _set_thread(body: Json, _: Random) -> Iterator[Json]:
     if "max_tokens" in body:
-        yield changed(body, thread={"type": "create"})
-        yield changed(body, thread={"type": "continue", "previous_message_id": "msg_01"})
+        yield change(body, thread={"type": "create"})
+        yield change(body, thread={"type": "continue", "previous_message_id": "msg_01"})
 
 
 def _in_october(body: Json) -> Iterator[Json]:
     """On Vertex the version is in the body; elsewhere it is in a header, which no change of a body breaks."""
     if "anthropic_version" in body and "max_tokens" in body:
-        yield changed(body, anthropic_version=_OCTOBER, temperature=None, top_p=None, top_k=None)
+        yield change(body, anthropic_version=_OCTOBER, temperature=None, top_p=None, top_k=None)
 
 
-def _sampled_in_october(body: Json, _: Random) -> Iterator[Json]:
+def _set_sampling_in_october(body: Json, _: Random) -> Iterator[Json]:
     for moved in _in_october(body):
-        yield changed(moved, temperature=1.0)
-        yield changed(moved, top_k=5)
+        yield change(moved, temperature=1.0)
+        yield change(moved, top_k=5)
 
 
 def _blocks_in_october(body: Json, _: Random) -> Iterator[Json]:
@@ -42,33 +42,33 @@ def _blocks_in_october(body: Json, _: Random) -> Iterator[Json]:
             continue
         question = {"role": "user", "content": "Why?"}
         document = {"role": "assistant", "content": [{"type": "document", "source": source}]}
-        yield changed(moved, messages=[question, document, question])
-        yield changed(moved, messages=[{"role": "user", "content": [cited]}])
+        yield change(moved, messages=[question, document, question])
+        yield change(moved, messages=[{"role": "user", "content": [cited]}])
         found = {"type": "search_result", "source": "https://example.com", "title": "A", "content": [cited]}
-        yield changed(moved, messages=[{"role": "user", "content": [found]}])
+        yield change(moved, messages=[{"role": "user", "content": [found]}])
 
 
 def _too_many_tokens(body: Json, _: Random) -> Iterator[Json]:
     if "max_tokens" in body:
-        yield changed(body, max_tokens=10_000_000)
+        yield change(body, max_tokens=10_000_000)
 
 
-def _streamed_prewarm(body: Json, _: Random) -> Iterator[Json]:
+def _stream_prewarm(body: Json, _: Random) -> Iterator[Json]:
     if "max_tokens" in body:
-        yield changed(body, max_tokens=0, stream=True)
+        yield change(body, max_tokens=0, stream=True)
 
 
 def _blank_stop(body: Json, _: Random) -> Iterator[Json]:
     if "max_tokens" in body:
-        yield changed(body, stop_sequences=["END", "\n"])
+        yield change(body, stop_sequences=["END", "\n"])
 
 
 MUTATORS: dict[str, Mutate] = {
     "messages.model-exists": _unknown_model,
-    "messages.thread-unsupported": _threaded,
-    "messages.version-sampling": _sampled_in_october,
+    "messages.thread-unsupported": _set_thread,
+    "messages.version-sampling": _set_sampling_in_october,
     "messages.version-blocks": _blocks_in_october,
     "messages.max-tokens": _too_many_tokens,
-    "messages.prewarm": _streamed_prewarm,
+    "messages.prewarm": _stream_prewarm,
     "messages.stop-sequences": _blank_stop,
 }

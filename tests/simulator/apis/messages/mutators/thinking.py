@@ -7,7 +7,7 @@ from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.messages.models import ClaudeModel, parse_model_name
 from dragoman.simulator.apis.messages.signatures import sign
 from dragoman.simulator.apis.rule import Json
-from simulator.apis.messages.changes import changed, ends_with, onto, with_exchange
+from simulator.apis.messages.changes import change, ends_with, onto, with_exchange
 from simulator.mutation import Mutate
 
 _BINDS = "claude-opus-5-5"
@@ -28,7 +28,7 @@ def _thought(words: str = "Hm.", signed: str = "Hm.", bound: tuple[str, ClaudeMo
 def _with_answer(body: Json, *blocks: Json) -> Iterator[Json]:
     if ends_with(body) == "user" and body.get("thinking", {}).get("type") != "enabled":
         answer = {"role": "assistant", "content": list(blocks)}
-        yield changed(body, messages=[*body["messages"], answer, {"role": "user", "content": "Go on."}])
+        yield change(body, messages=[*body["messages"], answer, {"role": "user", "content": "Go on."}])
 
 
 _WORDS: Json = {"type": "text", "text": "Well."}
@@ -43,7 +43,7 @@ def _thinks_last(body: Json, _: Random) -> Iterator[Json]:
             yield once
 
 
-def _altered(body: Json, chance: Random) -> Iterator[Json]:
+def _alter(body: Json, chance: Random) -> Iterator[Json]:
     thought = _thought()
     token = thought["signature"]
     at = chance.randrange(32, 48)
@@ -52,11 +52,11 @@ def _altered(body: Json, chance: Random) -> Iterator[Json]:
         yield from _with_answer(body, {**thought, "signature": signature}, _WORDS)
 
 
-def _edited(body: Json, _: Random) -> Iterator[Json]:
+def _edit(body: Json, _: Random) -> Iterator[Json]:
     yield from _with_answer(body, _thought("Hm, hm.", "Hm."), _WORDS)
 
 
-def _repeated(body: Json, _: Random) -> Iterator[Json]:
+def _repeat(body: Json, _: Random) -> Iterator[Json]:
     for once in _with_answer(body, _thought(), _WORDS):
         yield from _with_answer(once, _thought(), _WORDS)
 
@@ -67,7 +67,7 @@ def _bound(body: Json, _: Random) -> Iterator[Json]:
         yield from _with_answer(moved, _thought(bound=bound), _WORDS)
 
 
-def _resealed(body: Json, _: Random) -> Iterator[Json]:
+def _sign_again(body: Json, _: Random) -> Iterator[Json]:
     search: Json = {"type": "server_tool_use", "id": "srvtoolu_01Extra", "name": "web_search", "input": {"query": "a"}}
     page = {"type": "web_search_result", "title": "A", "url": "https://example.com/a", "page_age": None}
     found = {**page, "encrypted_content": TokenSigner().issue("https://example.com/b", "mutation")}
@@ -78,9 +78,9 @@ def _resealed(body: Json, _: Random) -> Iterator[Json]:
 MUTATORS: dict[str, Mutate] = {
     "messages.thinking-first": _thoughtless,
     "messages.thinking-last": _thinks_last,
-    "messages.search-sealed": _resealed,
-    "messages.thinking-signature": _altered,
-    "messages.thinking-modified": _edited,
-    "messages.thinking-reused": _repeated,
+    "messages.search-sealed": _sign_again,
+    "messages.thinking-signature": _alter,
+    "messages.thinking-modified": _edit,
+    "messages.thinking-reused": _repeat,
     "messages.thinking-prefix": _bound,
 }

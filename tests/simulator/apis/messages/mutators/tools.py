@@ -7,7 +7,7 @@ from dragoman.simulator.apis.rule import Json
 from simulator.apis.messages.changes import (
     a_tool,
     block_changed,
-    changed,
+    change,
     custom_tools,
     onto,
     places,
@@ -20,15 +20,15 @@ from simulator.mutation import Mutate
 _COMBINATORS = ("oneOf", "allOf", "anyOf")
 
 
-def _misnamed(body: Json, chance: Random) -> Iterator[Json]:
+def _change_name(body: Json, chance: Random) -> Iterator[Json]:
     for number in custom_tools(body)[:1]:
         for name in (chance.choice(["get weather", "get.weather", "ns:get", "wetter_für"]), "", "a" * 129):
-            yield changed(tool_changed(body, number, name=name), tool_choice=None)
+            yield change(tool_changed(body, number, name=name), tool_choice=None)
 
 
 def _twice(body: Json, _: Random) -> Iterator[Json]:
     for number in custom_tools(body)[:1]:
-        tool = changed(body["tools"][number], cache_control=None, strict=None)
+        tool = change(body["tools"][number], cache_control=None, strict=None)
         yield with_tool(body, tool)
 
 
@@ -39,13 +39,13 @@ def _rootless(body: Json, _: Random) -> Iterator[Json]:
         yield schema_changed(body, number, type=["object", "null"])
 
 
-def _combined(body: Json, chance: Random) -> Iterator[Json]:
+def _combine(body: Json, chance: Random) -> Iterator[Json]:
     for number in custom_tools(body)[:1]:
         branches = [{"required": ["a"]}, {"required": ["b"]}]
         yield tool_changed(schema_changed(body, number, **{chance.choice(_COMBINATORS): branches}), number, strict=None)
 
 
-def _miskeyed(body: Json, chance: Random) -> Iterator[Json]:
+def _change_key(body: Json, chance: Random) -> Iterator[Json]:
     for number in custom_tools(body)[:1]:
         key = chance.choice(["$top", "filter[id]", "@odata.type", "größe", "k" * 65])
         old: Json = body["tools"][number]["input_schema"].get("properties") or {}
@@ -70,12 +70,12 @@ def _bad_example(body: Json, _: Random) -> Iterator[Json]:
 def _all_deferred(body: Json, _: Random) -> Iterator[Json]:
     own = custom_tools(body)
     if own and len(own) == len(body["tools"]):
-        copy = changed(body, tool_choice=None)
-        copy["tools"] = [changed(tool, defer_loading=True, cache_control=None) for tool in copy["tools"]]
+        copy = change(body, tool_choice=None)
+        copy["tools"] = [change(tool, defer_loading=True, cache_control=None) for tool in copy["tools"]]
         yield copy
 
 
-def _cached_deferred(body: Json, _: Random) -> Iterator[Json]:
+def _cache_deferred(body: Json, _: Random) -> Iterator[Json]:
     if custom_tools(body) and "cache_control" not in str(body):
         yield with_tool(body, a_tool(defer_loading=True, cache_control={"type": "ephemeral"}))
 
@@ -100,15 +100,15 @@ def _old_screen(body: Json, _: Random) -> Iterator[Json]:
 
 
 MUTATORS: dict[str, Mutate] = {
-    "messages.tool-name": _misnamed,
+    "messages.tool-name": _change_name,
     "messages.tool-names-unique": _twice,
     "messages.tool-schema-object": _rootless,
-    "messages.tool-schema-root": _combined,
-    "messages.tool-schema-keys": _miskeyed,
+    "messages.tool-schema-root": _combine,
+    "messages.tool-schema-keys": _change_key,
     "messages.tool-schema-valid": _invalid_schema,
     "messages.tool-examples": _bad_example,
     "messages.tools-deferred": _all_deferred,
-    "messages.tool-deferred-cache": _cached_deferred,
+    "messages.tool-deferred-cache": _cache_deferred,
     "messages.tool-reference": _unknown_reference,
     "messages.web-domains": _both_lists,
     "messages.computer-tool": _old_screen,

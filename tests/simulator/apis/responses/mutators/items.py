@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 from dragoman.simulator.apis.rule import Json
-from simulator.apis.responses.changes import USER, altered, changed, items_of, places, with_items
+from simulator.apis.responses.changes import USER, alter, change, items_of, places, with_items
 from simulator.mutation import Mutate
 
 
@@ -12,7 +12,7 @@ def _odden_id(body: Json, chance: Random) -> Iterator[Json]:
     for number, item in enumerate(items_of(body)):
         kind = item.get("type") or ("message" if "role" in item else "")
         if kind in {"message", "function_call", "custom_tool_call", "reasoning", "web_search_call"}:
-            yield altered(body, number, id=chance.choice(["call_1", "item_2", "", "msg 1", "fc.1/2", "chatcmpl-3"]))
+            yield alter(body, number, id=chance.choice(["call_1", "item_2", "", "msg 1", "fc.1/2", "chatcmpl-3"]))
 
 
 def _repeat(body: Json, chance: Random) -> Iterator[Json]:
@@ -26,7 +26,7 @@ def _repeat(body: Json, chance: Random) -> Iterator[Json]:
 
 def _odden_call_name(body: Json, chance: Random) -> Iterator[Json]:
     for number in places(items_of(body), "function_call", "custom_tool_call"):
-        yield altered(body, number, name=chance.choice(["dotted.name", "with space", "", "naïve"]))
+        yield alter(body, number, name=chance.choice(["dotted.name", "with space", "", "naïve"]))
 
 
 def _show(body: Json, *parts: Json) -> Iterator[Json]:
@@ -69,8 +69,8 @@ def _odden_update(body: Json, _: Random) -> Iterator[Json]:
     update: Json = {"type": "configuration_update", "reasoning": {"effort": "low"}}
     rest = {**body, "reasoning": None, "truncation": None, "context_management": None}
     for members in ({"model": "gpt-5.6"}, {"model": "gpt-6-sol", "truncation": "auto"}):
-        yield changed(with_items(rest, [update, *items_of(body)]), **members)
-    yield changed(with_items(rest, [update, update, *items_of(body)]), model="gpt-6-sol")
+        yield change(with_items(rest, [update, *items_of(body)]), **members)
+    yield change(with_items(rest, [update, update, *items_of(body)]), model="gpt-6-sol")
 
 
 MUTATORS: dict[str, Mutate] = {

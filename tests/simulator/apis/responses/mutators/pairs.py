@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 from dragoman.simulator.apis.rule import Json
-from simulator.apis.responses.changes import altered, items_of, places, stands_alone, with_items, without
+from simulator.apis.responses.changes import alter, items_of, places, stands_alone, with_items, without
 from simulator.mutation import Mutate
 
 
@@ -14,7 +14,7 @@ def _drop_answer(body: Json, _: Random) -> Iterator[Json]:
     for number in places(items, "function_call_output", "custom_tool_call_output"):
         if items[number]["call_id"] in calls:
             yield without(body, number)
-            yield altered(body, number, call_id=f"{items[number]['call_id'][:60]}_x")
+            yield alter(body, number, call_id=f"{items[number]['call_id'][:60]}_x")
 
 
 def _answer_nothing(body: Json, _: Random) -> Iterator[Json]:

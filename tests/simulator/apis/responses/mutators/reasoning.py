@@ -6,7 +6,7 @@ from random import Random
 from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.responses.ids import ItemId, decode_item_id, encode_item_id
 from dragoman.simulator.apis.rule import Json
-from simulator.apis.responses.changes import altered, items_of, places, stands_alone, with_items, without
+from simulator.apis.responses.changes import alter, items_of, places, stands_alone, with_items, without
 from simulator.mutation import Mutate
 
 
@@ -69,9 +69,9 @@ def _unseal(body: Json, chance: Random) -> Iterator[Json]:
         given = items[number].get("encrypted_content")
         if isinstance(given, str) and given:
             at = chance.randrange(len(given))
-            yield altered(body, number, encrypted_content=f"{given[:at]}!{given[at + 1 :]}")
+            yield alter(body, number, encrypted_content=f"{given[:at]}!{given[at + 1 :]}")
             if items[number].get("id"):
-                yield altered(body, number, encrypted_content=token)
+                yield alter(body, number, encrypted_content=token)
 
 
 MUTATORS: dict[str, Mutate] = {

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 from dragoman.simulator.apis.rule import Json
-from simulator.apis.responses.changes import OBJECT, changed, on_model, stands_alone
+from simulator.apis.responses.changes import OBJECT, change, on_model, stands_alone
 from simulator.mutation import Mutate
 
 
@@ -14,44 +14,44 @@ def _drop_model(body: Json, _: Random) -> Iterator[Json]:
 
 
 def _rename_model(body: Json, chance: Random) -> Iterator[Json]:
-    yield changed(body, model=f"no-such-model-{chance.randrange(100)}")
-    yield changed(body, model="")
+    yield change(body, model=f"no-such-model-{chance.randrange(100)}")
+    yield change(body, model="")
 
 
 def _drop_input(body: Json, _: Random) -> Iterator[Json]:
     if stands_alone(body):
         yield {name: value for name, value in body.items() if name != "input"}
-        yield changed(body, input=[])
+        yield change(body, input=[])
 
 
 def _add_states(body: Json, _: Random) -> Iterator[Json]:
-    yield changed(body, previous_response_id="resp_1", conversation="conv_1")
-    yield changed(body, previous_response_id="resp_1", conversation={"id": "conv_1"})
+    yield change(body, previous_response_id="resp_1", conversation="conv_1")
+    yield change(body, previous_response_id="resp_1", conversation={"id": "conv_1"})
 
 
 def _odden_state_id(body: Json, _: Random) -> Iterator[Json]:
     if stands_alone(body):
-        yield changed(body, previous_response_id="chatcmpl-1")
-        yield changed(body, conversation="thread_1")
+        yield change(body, previous_response_id="chatcmpl-1")
+        yield change(body, conversation="thread_1")
 
 
 def _run_unstored(body: Json, _: Random) -> Iterator[Json]:
-    yield changed(body, background=True, store=False)
+    yield change(body, background=True, store=False)
 
 
 def _add_stream_options(body: Json, _: Random) -> Iterator[Json]:
-    yield changed(body, stream=False, stream_options={"include_obfuscation": False})
+    yield change(body, stream=False, stream_options={"include_obfuscation": False})
 
 
 def _ask_for_json(body: Json, _: Random) -> Iterator[Json]:
     if not any(body.get(name) for name in ("previous_response_id", "conversation", "prompt")):
-        yield changed(body, text={"format": {"type": "json_object"}}, input="Say hello.")
+        yield change(body, text={"format": {"type": "json_object"}}, input="Say hello.")
 
 
 def _odden_format_name(body: Json, _: Random) -> Iterator[Json]:
     wanted: Json = {"type": "json_schema", "schema": OBJECT}
     for name in ("two words", "", "n" * 65):
-        yield changed(body, text={"format": {**wanted, "name": name}})
+        yield change(body, text={"format": {**wanted, "name": name}})
 
 
 def _odden_format_schema(body: Json, _: Random) -> Iterator[Json]:
@@ -64,7 +64,7 @@ def _odden_format_schema(body: Json, _: Random) -> Iterator[Json]:
     )
     for schema, strict in schemas:
         wanted = {"type": "json_schema", "name": "answer", "schema": schema, "strict": strict}
-        yield changed(body, text={"format": wanted})
+        yield change(body, text={"format": wanted})
 
 
 def _cache_shortly(body: Json, _: Random) -> Iterator[Json]:

@@ -5,34 +5,34 @@ from math import inf, nan
 from random import Random
 
 from dragoman.simulator.apis.rule import Json
-from simulator.apis.responses.changes import OBJECT, USER, altered, changed, items_of, places, with_items, with_tool
+from simulator.apis.responses.changes import OBJECT, USER, alter, change, items_of, places, with_items, with_tool
 from simulator.mutation import Mutate
 
 
 def _unknown(body: Json, chance: Random) -> Iterator[Json]:
     name = chance.choice(["seed", "n", "stop", "max_tokens", "messages", "functions", "logit_bias"])
-    yield changed(body, **{name: 1})
+    yield change(body, **{name: 1})
     for number in range(len(items_of(body))):
-        yield altered(body, number, bogus=1)
+        yield alter(body, number, bogus=1)
     yield with_tool(body, {"type": "function", "name": "odd_tool", "parameters": OBJECT, "cache_control": None})
-    yield changed(body, reasoning={"budget_tokens": 1024})
+    yield change(body, reasoning={"budget_tokens": 1024})
 
 
-def _mistyped(body: Json, _: Random) -> Iterator[Json]:
-    yield changed(body, max_output_tokens="many")
-    yield changed(body, tools={})
-    yield changed(body, temperature="hot")
-    yield changed(body, model=None)
-    yield changed(body, instructions=["Be brief."])
+def _change_type(body: Json, _: Random) -> Iterator[Json]:
+    yield change(body, max_output_tokens="many")
+    yield change(body, tools={})
+    yield change(body, temperature="hot")
+    yield change(body, model=None)
+    yield change(body, instructions=["Be brief."])
     for number in places(items_of(body), "function_call"):
-        yield altered(body, number, arguments={})
+        yield alter(body, number, arguments={})
 
 
 def _not_listed(body: Json, _: Random) -> Iterator[Json]:
-    yield changed(body, truncation="middle")
-    yield changed(body, tool_choice="any")
-    yield changed(body, include=["everything"])
-    yield changed(body, reasoning={"effort": "maximal"})
+    yield change(body, truncation="middle")
+    yield change(body, tool_choice="any")
+    yield change(body, include=["everything"])
+    yield change(body, reasoning={"effort": "maximal"})
     yield with_tool(body, {"type": "function_declaration", "name": "odd_tool"})
     yield with_items(body, [*items_of(body), {"type": "tool_result", "call_id": "call_1", "output": "?"}])
     yield with_items(body, [*items_of(body), {"role": "tool", "content": "?"}])
@@ -40,7 +40,7 @@ def _not_listed(body: Json, _: Random) -> Iterator[Json]:
     yield with_items(body, [*items_of(body), {"role": "assistant", "content": [{"type": "input_text", "text": "?"}]}])
 
 
-def _missing(body: Json, _: Random) -> Iterator[Json]:
+def _remove_required(body: Json, _: Random) -> Iterator[Json]:
     yield with_tool(body, {"type": "function", "function": {"name": "nested", "parameters": OBJECT}})
     yield with_tool(body, {"type": "custom", "name": "odd_tool", "format": {"type": "grammar", "syntax": "lark"}})
     yield with_tool(body, {"type": "namespace", "name": "odd_group", "tools": []})
@@ -55,16 +55,16 @@ def _missing(body: Json, _: Random) -> Iterator[Json]:
             yield with_items(body, [*items[:number], kept, *items[number + 1 :]])
 
 
-def _unbounded(body: Json, _: Random) -> Iterator[Json]:
-    yield changed(body, max_output_tokens=15)
-    yield changed(body, temperature=2.5)
-    yield changed(body, top_p=-0.1)
-    yield changed(body, top_logprobs=21)
-    yield changed(body, max_tool_calls=0)
-    yield changed(body, metadata={f"key{number}": "value" for number in range(17)})
-    yield changed(body, metadata={"key": "v" * 513})
-    yield changed(body, prompt_cache_key="k" * 65)
-    yield changed(body, safety_identifier="s" * 129)
+def _remove_bounds(body: Json, _: Random) -> Iterator[Json]:
+    yield change(body, max_output_tokens=15)
+    yield change(body, temperature=2.5)
+    yield change(body, top_p=-0.1)
+    yield change(body, top_logprobs=21)
+    yield change(body, max_tool_calls=0)
+    yield change(body, metadata={f"key{number}": "value" for number in range(17)})
+    yield change(body, metadata={"key": "v" * 513})
+    yield change(body, prompt_cache_key="k" * 65)
+    yield change(body, safety_identifier="s" * 129)
     call: Json = {"type": "function_call", "name": "odd_tool", "arguments": "{}"}
     for call_id in ("", "c" * 65):
         yield with_items(body, [USER, {**call, "call_id": call_id}])
@@ -72,15 +72,15 @@ def _unbounded(body: Json, _: Random) -> Iterator[Json]:
 
 def _unreadable(body: Json, _: Random) -> Iterator[Json]:
     """Set a number that Python can write but JSON does not have."""
-    yield changed(body, temperature=nan)
-    yield changed(body, metadata={"limit": inf})
+    yield change(body, temperature=nan)
+    yield change(body, metadata={"limit": inf})
 
 
 MUTATORS: dict[str, Mutate] = {
     "responses.json": _unreadable,
     "responses.unknown-field": _unknown,
-    "responses.type": _mistyped,
+    "responses.type": _change_type,
     "responses.enum": _not_listed,
-    "responses.required": _missing,
-    "responses.bounds": _unbounded,
+    "responses.required": _remove_required,
+    "responses.bounds": _remove_bounds,
 }

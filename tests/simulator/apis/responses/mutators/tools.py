@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 from dragoman.simulator.apis.rule import Json
-from simulator.apis.responses.changes import OBJECT, changed, items_of, on_model, places, tools_of, with_tool
+from simulator.apis.responses.changes import OBJECT, change, items_of, on_model, places, tools_of, with_tool
 from simulator.broken_grammars import BROKEN
 from simulator.mutation import Mutate
 
@@ -14,7 +14,7 @@ def _odden_name(body: Json, chance: Random) -> Iterator[Json]:
     named = [tool for tool in tools if tool.get("type") in {"function", "custom", "namespace"}]
     if named:
         chance.choice(named)["name"] = chance.choice(["with space", "dotted.name", "", "n" * 129, "naïve"])
-        yield changed(body, tools=tools)
+        yield change(body, tools=tools)
 
 
 def _deep(levels: int) -> Json:
@@ -63,8 +63,8 @@ def _odden_grammar(body: Json, _: Random) -> Iterator[Json]:
 def _defer_alone(body: Json, _: Random) -> Iterator[Json]:
     tools = [tool for tool in tools_of(body) if tool.get("type") != "tool_search"]
     function: Json = {"type": "function", "name": "later", "parameters": OBJECT, "strict": False, "defer_loading": True}
-    yield changed(body, tools=[*tools, function])
-    yield changed(
+    yield change(body, tools=[*tools, function])
+    yield change(
         body, tools=[*tools, {"type": "namespace", "name": "group", "description": "Later.", "tools": [function]}]
     )
 
@@ -84,8 +84,8 @@ def _make_async(body: Json, _: Random) -> Iterator[Json]:
 def _choose_from_nothing(body: Json, _: Random) -> Iterator[Json]:
     added = list(places(items_of(body), "additional_tools", "tool_search_output"))
     if not body.get("tools") and not body.get("prompt") and not added:
-        yield changed(body, tool_choice="required")
-        yield changed(body, tool_choice="required", tools=[])
+        yield change(body, tool_choice="required")
+        yield change(body, tool_choice="required", tools=[])
 
 
 def _choose_missing(body: Json, _: Random) -> Iterator[Json]:
@@ -94,10 +94,10 @@ def _choose_missing(body: Json, _: Random) -> Iterator[Json]:
     tool: Json = {"type": "function", "name": "known_tool", "parameters": OBJECT, "strict": False}
     base = with_tool(body, tool)
     missing: Json = {"type": "function", "name": "tool_nobody_has"}
-    yield changed(base, tool_choice=missing)
-    yield changed(base, tool_choice={"type": "custom", "name": "known_tool"})
-    yield changed(base, tool_choice={"type": "allowed_tools", "mode": "auto", "tools": [missing]})
-    yield changed(base, tool_choice={"type": "mcp", "server_label": "nowhere"})
+    yield change(base, tool_choice=missing)
+    yield change(base, tool_choice={"type": "custom", "name": "known_tool"})
+    yield change(base, tool_choice={"type": "allowed_tools", "mode": "auto", "tools": [missing]})
+    yield change(base, tool_choice={"type": "mcp", "server_label": "nowhere"})
 
 
 MUTATORS: dict[str, Mutate] = {
