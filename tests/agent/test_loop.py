@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agent.scripted import Scripted, agent, call, ended, reply, results_of, steps, text_of, user_request, whole
+from agent.scripted import Scripted, agent, call, reply, results_of, run_to_end, steps, text_of, user_request, whole
 from dragoman.agent import CallEnded, CallStarted, InProcess, Limits, RunEnded, TurnEnded
 from dragoman.agent.loop import Agent
 from dragoman.core.events import Finished, Started, UsageSeen
@@ -32,7 +32,7 @@ async def slow(name: str, turns: int) -> str:
 
 def test_a_call_is_run_and_the_model_continues_with_its_result():
     model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="It is 3.")])
-    reached = ended(agent(model, add))
+    reached = run_to_end(agent(model, add))
     assert reached.stop == "finished"
     assert [text_of(result) for result in results_of(model.requests[1])] == ["3"]
     assert [message.role for message in reached.history] == ["user", "assistant", "user", "assistant"]
@@ -43,7 +43,7 @@ def test_a_call_is_run_and_the_model_continues_with_its_result():
 
 def test_the_model_is_offered_the_tools_of_the_agent_after_those_of_the_client():
     model = Scripted([Text(text="Hello.")])
-    ended(agent(model, add), user_request(tools=(Tool(name="theirs"), Tool(name="add", description="another"))))
+    run_to_end(agent(model, add), user_request(tools=(Tool(name="theirs"), Tool(name="add", description="another"))))
     assert [offered.name for offered in model.requests[0].tools] == ["theirs", "add"]
     assert model.requests[0].tools[1] == add.definition
 
@@ -52,7 +52,7 @@ def test_the_models_reply_is_sent_back_unchanged():
     thought = Reasoning(texts=("Let me add.",), signature=GOOGLE)
     wish = ToolCall(id="c", name="add", arguments='{ "other":2 , "one":1}', signature=GOOGLE)
     model = Scripted([thought, Text(text="Adding."), wish], [Text(text="3")])
-    ended(agent(model, add))
+    run_to_end(agent(model, add))
     assert model.requests[1].messages[1].parts == (thought, Text(text="Adding."), wish)
 
 
@@ -113,7 +113,7 @@ def test_a_call_of_the_clients_ends_the_run_and_stays_open():
     calls = [call("theirs", {"x": 1}, "open"), call("add", {"one": 1, "other": 2}, "own")]
     model = Scripted(calls)
     request = user_request(tools=(Tool(name="theirs"),))
-    reached = ended(agent(model, add), request)
+    reached = run_to_end(agent(model, add), request)
     assert reached.stop == "client_calls"
     assert [part.call_id for part in reached.history[-1].parts if isinstance(part, ToolResult)] == ["own"]
     told = whole(agent(Scripted(calls), add), request)
@@ -130,7 +130,7 @@ def test_a_run_continues_when_the_clients_result_is_in_the_history():
     request = user_request(tools=(Tool(name="theirs"),))
     history = (*request.messages, Message(role="assistant", parts=calls), Message(role="user", parts=answers))
     model = Scripted([Text(text="7")])
-    reached = ended(agent(model, add), type(request)(model="scripted", messages=history, tools=request.tools))
+    reached = run_to_end(agent(model, add), type(request)(model="scripted", messages=history, tools=request.tools))
     assert reached.stop == "finished"
     assert model.requests[0].messages == history
 
@@ -142,7 +142,7 @@ def test_a_reply_in_the_history_is_split_into_its_original_turns():
     answer = Message(role="user", parts=(ToolResult(call_id="open", content=(Text(text="4"),)),))
     history = (*request.messages, Message(role="assistant", parts=told.parts), answer)
     model = Scripted([Text(text="7")])
-    ended(agent(model, add), type(request)(model="scripted", messages=history, tools=request.tools))
+    run_to_end(agent(model, add), type(request)(model="scripted", messages=history, tools=request.tools))
     asked_for = model.requests[0].messages
     assert [message.role for message in asked_for] == ["user", "assistant", "user", "user"]
     assert asked_for[1].parts == tuple(first)
@@ -151,7 +151,7 @@ def test_a_reply_in_the_history_is_split_into_its_original_turns():
 
 def test_an_unknown_tool_is_answered_with_the_nearest_names():
     model = Scripted([call("ad", {})], [Text(text="Sorry.")])
-    reached = ended(agent(model, add))
+    reached = run_to_end(agent(model, add))
     assert "Did you mean 'add'?" in text_of(results_of(model.requests[1])[0])
     assert reached.statistics.failed == 1
 
@@ -163,7 +163,7 @@ def test_after_the_turn_limit_the_model_is_called_once_more_without_tools():
         return [call("add", {"one": len(request.messages), "other": 2})]
 
     model = Scripted(endless)
-    reached = ended(agent(model, add, limits=Limits(turns=3)))
+    reached = run_to_end(agent(model, add, limits=Limits(turns=3)))
     assert (reached.stop, reached.statistics.turns, len(model.requests)) == ("turns", 4, 4)
     assert reached.finish.reason == "stop"
     assert model.requests[-1].tools == (add.definition,), "the history has calls of it"
@@ -179,7 +179,7 @@ def test_a_model_that_calls_in_its_last_turn_gets_an_answer_and_nothing_is_run()
         return len(ran)
 
     model = Scripted([call("count")])
-    reached = ended(agent(model, count, limits=Limits(turns=2)))
+    reached = run_to_end(agent(model, count, limits=Limits(turns=2)))
     assert (reached.stop, len(ran), reached.finish.reason) == ("turns", 2, "length")
     assert isinstance(reached.history[-1].parts[0], ToolResult)
     told = whole(agent(Scripted([call("count")]), count, limits=Limits(turns=2)))
@@ -192,7 +192,7 @@ def test_a_call_in_the_last_turn_is_refused_and_the_model_is_called_one_final_ti
         return [Text(text="So far.")] if is_told else [call("add", {"one": len(request.messages), "other": 2})]
 
     model = Scripted(deaf)
-    reached = ended(agent(model, add, limits=Limits(turns=1)))
+    reached = run_to_end(agent(model, add, limits=Limits(turns=1)))
     assert (reached.stop, reached.text, reached.finish.reason) == ("turns", "So far.", "stop")
     assert [request.tool_choice and request.tool_choice.mode for request in model.requests] == [None, "none", "none"]
 
@@ -209,19 +209,19 @@ def test_where_no_tool_may_be_called_none_is_run_whatever_the_model_calls():
     def deaf(request):
         return [Text(text="Without.")] if results_of(request) else [call("count")]
 
-    reached = ended(agent(Scripted(deaf), count), user_request(tool_choice=ToolChoice(mode="none")))
+    reached = run_to_end(agent(Scripted(deaf), count), user_request(tool_choice=ToolChoice(mode="none")))
     assert (ran, reached.text, reached.statistics.turns) == ([], "Without.", 2)
 
 
 def test_the_default_limit_is_ten_turns():
     model = Scripted(lambda request: [call("add", {"one": len(request.messages), "other": 2})])
-    assert ended(agent(model, add)).statistics.turns == 12
+    assert run_to_end(agent(model, add)).statistics.turns == 12
 
 
 def test_a_forced_first_call_is_free_after_the_first_result():
     choice = ToolChoice(mode="required", names=("add",), parallel=False)
     model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
-    ended(agent(model, add), user_request(tool_choice=choice))
+    run_to_end(agent(model, add), user_request(tool_choice=choice))
     assert model.requests[0].tool_choice == choice
     assert model.requests[1].tool_choice == ToolChoice(mode="auto", parallel=False)
 
@@ -290,7 +290,7 @@ def test_ids_that_come_again_are_calls_of_their_own():
         return f"charged {cents}"
 
     model = Scripted([call("charge", {"cents": 1})], [call("charge", {"cents": 2})], [Text(text="Done.")])
-    ended(agent(model, charge, runtime=Listening))
+    run_to_end(agent(model, charge, runtime=Listening))
     assert ran == [1, 2]
     assert keys == ["model:1", "tool:call_1", "model:2", "tool:call_1#2", "model:3"]
 
@@ -334,7 +334,7 @@ def test_an_unparsable_call_is_shown_only_to_the_model():
     kinds = [part.text if isinstance(part, Text) else type(part).__name__ for part in told.parts]
     assert kinds == ["I add.", "Wait.", "ToolCall", "ToolResult"]
     assert unread in model.requests[1].messages[1].parts
-    assert ended(agent(Scripted([Text(text="I add."), unread]), add)).text == "I add."
+    assert run_to_end(agent(Scripted([Text(text="I add."), unread]), add)).text == "I add."
 
 
 def test_tools_that_come_during_a_run_are_offered_from_the_next_turn_on_behind_those_that_were():

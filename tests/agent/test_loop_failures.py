@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from agent.scripted import Scripted, agent, call, ended, reply, steps, text_of, user_request, whole
+from agent.scripted import Scripted, agent, call, reply, run_to_end, steps, text_of, user_request, whole
 from dragoman.agent import CallEnded, CallStarted, Compaction
 from dragoman.core.events import Failed, PartDelta, PartStarted, Started
 from dragoman.core.parts import Reasoning, Refusal, Text
@@ -30,7 +30,7 @@ def test_a_problem_of_the_model_ends_the_run_and_is_reported(raised):
             raise problem
         yield Failed(problem)
 
-    reached = ended(agent(failing, add))
+    reached = run_to_end(agent(failing, add))
     assert (reached.stop, reached.problem) == ("failed", problem)
     with pytest.raises(Problem, match="try later"):
         whole(agent(failing, add))
@@ -41,7 +41,7 @@ def test_a_stream_that_breaks_off_leaves_a_valid_history():
         yield Started("r", "scripted")
         yield PartStarted(0, Text(text=""))
 
-    reached = ended(agent(cut, add))
+    reached = run_to_end(agent(cut, add))
     assert (reached.stop, reached.history) == ("failed", user_request().messages)
 
 
@@ -64,7 +64,7 @@ async def ungrammatical(request):
 
 @pytest.mark.parametrize("model", [wrong, cancel, ungrammatical, lambda request: None, lambda: None])
 def test_a_mistake_of_the_model_function_is_a_failed_run_and_is_in_the_log(model, caplog):
-    reached = ended(agent(model, add))
+    reached = run_to_end(agent(model, add))
     assert (reached.stop, reached.problem.kind) == ("failed", "internal")
     assert reached.problem.message.startswith("the model failed (")
     assert "the model failed" in caplog.text
@@ -83,7 +83,7 @@ def test_text_before_a_model_failure_is_kept_and_an_incomplete_call_is_not():
             yield event
         yield Failed(Problem("overloaded", "try later"))
 
-    reached = ended(agent(cut, add))
+    reached = run_to_end(agent(cut, add))
     assert reached.history[-1] == Message(role="assistant", parts=(Text(text="I add."),))
     assert (reached.stop, reached.problem.kind) == ("failed", "overloaded")
 
@@ -105,25 +105,25 @@ def test_a_policy_that_raises_ends_the_run_with_every_call_answered():
 
 
 def test_a_price_function_that_fails_ends_the_run_after_its_answer():
-    reached = ended(agent(Scripted([Text(text="3")]), add, price=lambda model, usage: 1 / 0))
+    reached = run_to_end(agent(Scripted([Text(text="3")]), add, price=lambda model, usage: 1 / 0))
     assert (reached.stop, reached.text) == ("failed", "3")
 
 
 def test_a_summary_that_raises_leaves_the_history_as_it_is():
     compaction = Compaction(summarise=lambda messages: 1 / 0, context=1, keep=1)
     model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
-    assert ended(agent(model, add, compaction=compaction)).text == "3"
+    assert run_to_end(agent(model, add, compaction=compaction)).text == "3"
 
 
 @pytest.mark.parametrize("hollow", [[], [Text(text=" ")], [Reasoning(texts=("hm",)), Text(text="")]])
 def test_an_empty_reply_is_retried_once(hollow):
     first = [call("add", {"one": 1, "other": 2})]
     model = Scripted(first, hollow, [Text(text="3")])
-    reached = ended(agent(model, add))
+    reached = run_to_end(agent(model, add))
     assert (reached.stop, reached.text, reached.statistics.turns) == ("finished", "3", 3)
     assert model.requests[1].messages == model.requests[2].messages
     silent = Scripted(first, hollow)
-    reached = ended(agent(silent, add))
+    reached = run_to_end(agent(silent, add))
     assert (reached.stop, reached.text, len(silent.requests)) == ("finished", "", 3)
     assert [message.role for message in reached.history] == ["user", "assistant", "user"]
 
@@ -132,13 +132,15 @@ def test_an_open_gateway_call_in_the_history_gets_a_result_and_a_client_call_doe
     ours, theirs = call("add", {"one": 1, "other": 2}, "ours"), call("theirs", {}, "theirs")
     told = Message(role="assistant", parts=(ours,))
     request = user_request(tools=(Tool(name="theirs"),))
-    left = ended(agent(Scripted([Text(text="ok")]), add), structs.replace(request, messages=(*request.messages, told)))
+    left = run_to_end(
+        agent(Scripted([Text(text="ok")]), add), structs.replace(request, messages=(*request.messages, told))
+    )
     assert "interrupted" in text_of(left.history[-2].parts[0])
     waiting = (*request.messages, structs.replace(told, parts=(theirs,)))
     model = Scripted([Text(text="ok")])
-    ended(agent(model, add), structs.replace(request, messages=waiting))
+    run_to_end(agent(model, add), structs.replace(request, messages=waiting))
     assert model.requests[0].messages == waiting
 
 
 def test_a_refusal_is_the_final_text_of_a_run():
-    assert ended(agent(Scripted([Refusal(text="I will not.")]), add)).text == "I will not."
+    assert run_to_end(agent(Scripted([Refusal(text="I will not.")]), add)).text == "I will not."

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 
-from agent.scripted import Scripted, agent, call, ended, steps, user_request, whole
+from agent.scripted import Scripted, agent, call, run_to_end, steps, user_request, whole
 from dragoman.agent import InProcess
 from dragoman.agent.steps import CallEnded, CallProgressed, CallStarted
 from dragoman.core.parts import Text
@@ -105,7 +105,7 @@ def test_progress_is_no_part_of_the_one_reply():
 
 def test_every_run_leaves_one_record_without_message_contents(caplog):
     with caplog.at_level(logging.INFO, "dragoman.agent"):
-        ended(
+        run_to_end(
             agent(Scripted([call("climb", {"height": 77})], [Text(text="secret words")]), climb),
             user_request("my secret"),
         )

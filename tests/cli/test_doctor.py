@@ -34,14 +34,14 @@ def write(tmp_path, base_url, names, models=""):
     return str(file)
 
 
-def checked(capsys, *arguments):
+def run_doctor(capsys, *arguments):
     code = main(["doctor", "--json", *arguments])
     return code, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 def test_every_kind_of_upstream_is_tried_with_a_tool(tmp_path, capsys):
     with in_thread() as simulator:
-        code, checks = checked(capsys, "--config", write(tmp_path, simulator.base_url, KINDS))
+        code, checks = run_doctor(capsys, "--config", write(tmp_path, simulator.base_url, KINDS))
     assert not [check for check in checks if not check["ok"]]
     assert code == 0
     tried = {check["upstream"]: check for check in checks if check["check"] == "tool round trip"}
@@ -57,10 +57,10 @@ def test_the_configured_models_are_tried_each_once_and_only_the_named_one_if_one
     )
     with in_thread() as simulator:
         file = write(tmp_path, simulator.base_url, ["gem", "claude"], models)
-        _, checks = checked(capsys, "--config", file)
+        _, checks = run_doctor(capsys, "--config", file)
         tried = [check["model"] for check in checks if check["upstream"] == "gem" and check["model"]]
         assert tried == ["gemini-2.5-flash", "gemini-3-flash"]
-        _, checks = checked(capsys, "--config", file, "--model", "claude/claude-opus-4-8")
+        _, checks = run_doctor(capsys, "--config", file, "--model", "claude/claude-opus-4-8")
         assert {check["upstream"] for check in checks} == {"", "claude"}
         assert checks[-1]["model"] == "claude-opus-4-8"
 
@@ -69,7 +69,7 @@ def test_the_configured_models_are_tried_each_once_and_only_the_named_one_if_one
 def test_a_rejected_key_is_reported_with_advice_and_without_the_key(tmp_path, capsys, name):
     with in_thread(key="another") as simulator:
         file = write(tmp_path, simulator.base_url, [name])
-        code, checks = checked(capsys, "--config", file)
+        code, checks = run_doctor(capsys, "--config", file)
     assert code == 1
     assert not checks[-1]["ok"]
     assert "rejected the gateway's credentials" in checks[-1]["detail"]
@@ -89,7 +89,7 @@ def test_a_rejected_key_is_reported_with_advice_and_without_the_key(tmp_path, ca
 def test_each_trouble_has_its_remedy(tmp_path, capsys, model, words):
     with in_thread() as simulator:
         file = write(tmp_path, simulator.base_url, ["gem"])
-        code, checks = checked(capsys, "--config", file, "--model", model, "--timeout", "0.5")
+        code, checks = run_doctor(capsys, "--config", file, "--model", model, "--timeout", "0.5")
     assert code == 1
     assert words in checks[-1]["remedy"]
 
@@ -100,7 +100,7 @@ def test_a_model_that_does_not_call_the_tool_is_reported(tmp_path, capsys):
     from dragoman.simulator.script import read_script
 
     with in_thread(script=read_script(script)) as simulator:
-        code, checks = checked(capsys, "--config", write(tmp_path, simulator.base_url, ["gem"]))
+        code, checks = run_doctor(capsys, "--config", write(tmp_path, simulator.base_url, ["gem"]))
     assert code == 1
     assert "without calling the tool" in checks[-1]["detail"]
 
@@ -132,7 +132,7 @@ def test_invalid_google_credentials_are_reported(tmp_path, capsys):
     grant.write_text("{}")
     file = tmp_path / "dragoman.toml"
     file.write_text(f'[upstreams.v]\nkind = "vertex-gemini"\nproject = "p"\ncredentials = "{grant}"\n')
-    code, checks = checked(capsys, "--config", str(file))
+    code, checks = run_doctor(capsys, "--config", str(file))
     assert code == 1
     assert checks[-1]["check"] == "credentials"
     assert "neither a service account key nor a refresh token" in checks[-1]["detail"]
@@ -149,7 +149,7 @@ def test_invalid_google_credentials_are_reported(tmp_path, capsys):
 def test_an_invalid_configuration_is_reported_first(tmp_path, capsys, text, arguments, words):
     file = tmp_path / "dragoman.toml"
     file.write_text(text)
-    code, checks = checked(capsys, "--config", str(file), *arguments)
+    code, checks = run_doctor(capsys, "--config", str(file), *arguments)
     assert code == 2
     assert [check["check"] for check in checks] == ["configuration"]
     assert words in checks[0]["detail"]
@@ -159,7 +159,7 @@ def test_without_any_key_the_simulator_is_examined(tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     for name in ("GEMINI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_CLOUD_PROJECT", "DRAGOMAN_CONFIG"):
         monkeypatch.delenv(name, raising=False)
-    code, checks = checked(capsys)
+    code, checks = run_doctor(capsys)
     assert code == 0
     assert checks[-1]["upstream"] == "simulator"
 
@@ -174,7 +174,7 @@ def test_external_tool_servers_are_started_and_their_tools_listed_with_hashes(tm
     file = tmp_path / "dragoman.toml"
     agent = '[agents.a]\nmodel = "m"\ntools = ["good", "good__colours", "bad__x", "goood", "web_fetch"]\n'
     file.write_text("\n".join([*tables, agent]))
-    code, checks = checked(capsys, "--config", str(file))
+    code, checks = run_doctor(capsys, "--config", str(file))
     words = [(check["detail"], check["remedy"]) for check in checks if check["check"] == "agents.a.tools"]
     assert [detail for detail, _ in words] == [
         "unknown tool or server 'goood': did you mean good?",
@@ -194,5 +194,5 @@ def test_external_tool_servers_are_started_and_their_tools_listed_with_hashes(tm
     assert about[2]["detail"].startswith(f"calls is pinned to {'0' * 32}, but its definition now has the hash ")
     assert about[3]["detail"].endswith("there is no database at db.test, token [redacted]")
     assert "[tools.bad]" in about[3]["remedy"]
-    code, checks = checked(capsys, "--config", str(file), "--model", "sim/gemini-3-flash")
+    code, checks = run_doctor(capsys, "--config", str(file), "--model", "sim/gemini-3-flash")
     assert (code, {check["server"] for check in checks}) == (0, {""})

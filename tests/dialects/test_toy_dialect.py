@@ -23,7 +23,7 @@ from dragoman.simulator import Call as Made
 from dragoman.simulator.runner import in_thread
 from dragoman.upstreams import registry as upstreams
 from server import processes
-from server.conftest import serving
+from server.conftest import run_server_gateway
 
 MODELS = {"chat": "gpt-4.1", "responses": "gpt-4.1", "messages": "claude-opus-5", "gemini": "gemini-3-flash"}
 TOOL = {
@@ -255,9 +255,9 @@ def script(received: Received) -> Answer | None:
 @pytest.fixture
 def gateways(toy):
     """A gateway whose upstreams are simulators, and one whose only upstream is the first, in Toy."""
-    with in_thread(script=script) as simulator, serving(simulator) as near:
+    with in_thread(script=script) as simulator, run_server_gateway(simulator) as near:
         far = {"toys": UpstreamTable(kind="toyland", base_url=near.base_url)}
-        with serving(simulator, upstreams=far, models={"toy-gem": ("toys/gem",)}) as behind:
+        with run_server_gateway(simulator, upstreams=far, models={"toy-gem": ("toys/gem",)}) as behind:
             yield near.base_url, behind.base_url
 
 
@@ -323,7 +323,10 @@ def talk(base_url: str, asked: dict, headers: dict[str, str] | None = None) -> l
 
 
 def test_models_of_its_family_go_to_its_upstream_and_are_listed(toy):
-    with in_thread() as simulator, serving(simulator, upstreams={"toys": UpstreamTable(kind="toyland")}) as gateway:
+    with (
+        in_thread() as simulator,
+        run_server_gateway(simulator, upstreams={"toys": UpstreamTable(kind="toyland")}) as gateway,
+    ):
         told = httpx2.post(f"{gateway.base_url}/toy/talk", json={"model": "toy-7", "lines": []})
         assert told.headers["x-dragoman-upstream"] == "toys"
         assert httpx2.get(f"{gateway.base_url}/v1/models", headers={"x-toy": "1"}).json()["data"]

@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 from dragoman.config import RetriesTable
 from dragoman.simulator.runner import in_thread
-from server.conftest import Gateway, serving, upstreams
+from server.conftest import Gateway, run_server_gateway, upstreams
 
 CLIENTS = ("chat", "responses", "messages", "gemini")
 UPSTREAMS = {
@@ -126,5 +126,5 @@ def fail() -> Generator[Gateway]:
             for kind, deadlines in IMPATIENT.items()
             for name, table in upstreams(simulator.base_url).items()
         }
-        with serving(simulator, upstreams=impatient, retries=RetriesTable(most=0)) as gateway:
+        with run_server_gateway(simulator, upstreams=impatient, retries=RetriesTable(most=0)) as gateway:
             yield gateway

@@ -21,7 +21,7 @@ from end_to_end.upstreams import chat as chat_upstream
 from end_to_end.upstreams import gemini as gemini_upstream
 from end_to_end.upstreams import messages as messages_upstream
 from end_to_end.upstreams import responses as responses_upstream
-from server.conftest import Gateway, serving
+from server.conftest import Gateway, run_server_gateway
 
 CLIENTS: dict[str, Any] = {
     "chat": chat_client,
@@ -96,5 +96,5 @@ class Bench:
 @contextmanager
 def bench() -> Generator[Bench]:
     """A gateway over a simulator that plays the scenarios."""
-    with in_thread(script=script) as simulator, serving(simulator) as gateway:
+    with in_thread(script=script) as simulator, run_server_gateway(simulator) as gateway:
         yield Bench(gateway)

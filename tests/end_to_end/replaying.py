@@ -56,7 +56,7 @@ class Replay:
 
 
 @contextmanager
-def replaying() -> Generator[Replay]:
+def run_replay() -> Generator[Replay]:
     """Run both."""
     lay: list[Recording] = []
 

@@ -4,7 +4,7 @@ import pytest
 
 from conformance.comparison import same_reading
 from conformance.recordings import DIALECTS, replies
-from end_to_end.replaying import differences, find_passing_differences, own_reading, replaying, sample
+from end_to_end.replaying import differences, find_passing_differences, own_reading, run_replay, sample
 from oracles import read_stream
 from shelf import needs_shelf
 
@@ -13,7 +13,7 @@ SAMPLED = 25
 
 @pytest.fixture(scope="module")
 def replay():
-    with replaying() as found:
+    with run_replay() as found:
         yield found
 
 

@@ -16,7 +16,7 @@ from dragoman.simulator.runner import in_thread
 from end_to_end.matrix import CLIENTS, MANNERS, UPSTREAMS
 from end_to_end.scenarios import CITY, IMAGE, SYSTEM, TIME, WEATHER, Scenario
 from end_to_end.talk import Result
-from server.conftest import serving, upstreams
+from server.conftest import run_server_gateway, upstreams
 from server.responding import calls_of, create_response, result
 
 ARGUMENTS = {"city": CITY, "days": [1, [2]], "more": {"a": {"b": "}{"}}}
@@ -47,7 +47,7 @@ def text_call_gateway(form, script=script, **more):
     with in_thread(script=script, chunk=3) as simulator:
         tables = upstreams(simulator.base_url).items()
         textual = {name: structs.replace(table, text_calls=form) for name, table in tables}
-        with serving(simulator, upstreams=textual, **more) as gateway:
+        with run_server_gateway(simulator, upstreams=textual, **more) as gateway:
             yield gateway
 
 
@@ -216,7 +216,10 @@ def test_a_stored_conversation_continues_with_only_results(gateway, model, manne
 
 
 def test_the_server_setting_can_disable_native_tools_for_all_models():
-    with in_thread(script=script) as simulator, serving(simulator, use_native_function_calling=False) as gateway:
+    with (
+        in_thread(script=script) as simulator,
+        run_server_gateway(simulator, use_native_function_calling=False) as gateway,
+    ):
         assert ServerTable().use_native_function_calling
         reply = talk_of(gateway, "chat", "resp").turn(streamed=False)
         assert [call.name for call in reply.calls] == ["get_weather", "get_time"]
@@ -227,7 +230,7 @@ def test_patterns_select_the_models_without_native_tools():
     with in_thread(script=script) as simulator:
         table = structs.replace(upstreams(simulator.base_url)["openai"], text_calls={"gpt-4*": "json"})
         models = {"old": ("openai/gpt-4o",), "new": ("openai/gpt-5.2",)}
-        with serving(simulator, upstreams={"openai": table}, models=models) as gateway:
+        with run_server_gateway(simulator, upstreams={"openai": table}, models=models) as gateway:
             talk_of(gateway, "chat", "old").turn(streamed=False)
             assert not last_request(gateway)[0].get("tools")
             talk_of(gateway, "chat", "new").turn(streamed=False)

@@ -16,7 +16,7 @@ from dragoman.http.server import listen, run_in_thread
 from dragoman.simulator.runner import in_thread
 from end_to_end.fault_rows import CLIENTS
 from end_to_end.listening import Listener
-from server.conftest import Gateway, serving
+from server.conftest import Gateway, run_server_gateway
 
 KINDS = {"chat": "openai", "responses": "openai-responses", "messages": "anthropic", "gemini": "gemini"}
 Said = tuple[int, dict[str, Any]]
@@ -98,7 +98,7 @@ def answer_with() -> Iterator[Vendors]:
             for dialect, kind in KINDS.items()
         }
         simulator = stack.enter_context(in_thread())
-        found.append(Vendors(stack.enter_context(serving(simulator, upstreams=tables))))
+        found.append(Vendors(stack.enter_context(run_server_gateway(simulator, upstreams=tables))))
         yield found[0]
 
 
@@ -136,7 +136,7 @@ def test_a_quota_that_is_spent_is_not_tried_again(vendors, client, source):
 
 
 @asynccontextmanager
-async def secured(asked: list[bytes]) -> AsyncIterator[int]:
+async def secure(asked: list[bytes]) -> AsyncIterator[int]:
     """The port of a server with an untrusted certificate."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     trustme.CA().issue_cert("localhost").configure_cert(context)
@@ -155,9 +155,9 @@ async def secured(asked: list[bytes]) -> AsyncIterator[int]:
 def test_an_upstream_with_an_invalid_certificate_gets_no_request():
     asked: list[bytes] = []
     with ExitStack() as stack:
-        port = stack.enter_context(run_in_thread(lambda: secured(asked), "secured"))
+        port = stack.enter_context(run_in_thread(lambda: secure(asked), "secured"))
         table = UpstreamTable(kind="openai", base_url=f"https://localhost:{port}/v1", api_key="hush")
-        gateway = stack.enter_context(serving(stack.enter_context(in_thread()), upstreams={"mine": table}))
+        gateway = stack.enter_context(run_server_gateway(stack.enter_context(in_thread()), upstreams={"mine": table}))
         listener = Listener(gateway)
         for client in CLIENTS:
             heard = listener.listen(client, "mine/m", streamed=False)

@@ -132,7 +132,7 @@ ODD_BYTES = (
 )
 
 
-def changed(value: Any, chance: random.Random, donor: Any) -> Any:
+def change_one(value: Any, chance: random.Random, donor: Any) -> Any:
     """Change one thing somewhere in `value`; `donor` is another document to take things from."""
     return _somewhere(value, chance, donor, chance.choice(CHANGES))
 
@@ -250,7 +250,7 @@ def document(seeds: Seeds, chance: random.Random) -> bytes:
     """A mutated document."""
     value = seeds.choose(chance)
     for _ in range(chance.choice((0, 1, 1, 1, 2, 2, 3, 5))):
-        value = changed(value, chance, seeds.choose(chance))
+        value = change_one(value, chance, seeds.choose(chance))
     return torn(encode(value), chance, lambda: encode(seeds.choose(chance)))
 
 
@@ -262,7 +262,7 @@ def stream(seeds: Seeds, chance: random.Random) -> bytes:
     for _ in range(chance.choice((0, 1, 1, 2, 4))):
         at = chance.randrange(len(frames))
         donor = chance.choice(seeds.choose(chance)).data
-        frames[at] = Frame(frames[at].event, changed(frames[at].data, chance, donor))
+        frames[at] = Frame(frames[at].event, change_one(frames[at].data, chance, donor))
     return torn(_write(frames, chance), chance, lambda: _write(seeds.choose(chance), chance))
 
 

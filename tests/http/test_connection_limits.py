@@ -46,7 +46,7 @@ async def echo(exchange: Exchange) -> None:
     await exchange.send(200, {}, f"{[name for name, _ in request.headers]} ".encode() + request.body[:50])
 
 
-async def dripped(server: Server, begin: bytes, drip: bytes) -> tuple[bytes, float]:
+async def drip_bytes(server: Server, begin: bytes, drip: bytes) -> tuple[bytes, float]:
     """Send some bytes, then few at a time until disconnected; return the received bytes and the duration."""
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -86,7 +86,7 @@ async def exchange_bytes(server: Server, *words: bytes) -> bytes:
     ids=["nothing", "half a line", "headers", "a header", "no body", "body", "chunks", "extension of a chunk"],
 )
 def test_a_client_that_sends_too_slowly_is_disconnected_in_time(run, begin, drip):
-    told, seconds = run(lambda server: dripped(server, begin, drip))
+    told, seconds = run(lambda server: drip_bytes(server, begin, drip))
     assert told.startswith(b"HTTP/1.1 408") if b"\r\n\r\n" in begin else told == b""
     assert seconds > 0.1
 

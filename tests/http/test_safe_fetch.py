@@ -201,7 +201,7 @@ async def endless(exchange: Exchange) -> None:
         await exchange.write(b"x" * 4096)
 
 
-async def dripping(exchange: Exchange) -> None:
+async def drip(exchange: Exchange) -> None:
     exchange.start(200, {"content-type": "image/png"})
     while True:
         await exchange.write(b"x")
@@ -216,11 +216,11 @@ async def long_headed(exchange: Exchange) -> None:
     await exchange.send(200, {f"x-{at}": "y" * 1000 for at in range(200)}, b"x")
 
 
-async def packed(exchange: Exchange) -> None:
+async def pack(exchange: Exchange) -> None:
     await exchange.send(200, {"content-encoding": "gzip"}, b"x")
 
 
-async def missing(exchange: Exchange) -> None:
+async def find_missing(exchange: Exchange) -> None:
     await exchange.send(404, {}, b"secrets of the network")
 
 
@@ -228,11 +228,11 @@ async def missing(exchange: Exchange) -> None:
     ("handler", "why"),
     [
         (endless, "larger than 100000 bytes"),
-        (dripping, "within 0.3 seconds"),
+        (drip, "within 0.3 seconds"),
         (silent, "within 0.3 seconds"),
         (long_headed, "reached"),
-        (packed, "encoding that was not requested"),
-        (missing, "status 404"),
+        (pack, "encoding that was not requested"),
+        (find_missing, "status 404"),
     ],
     ids=["endless", "dripping", "silent", "long-headed", "packed", "missing"],
 )

@@ -21,12 +21,12 @@ from intercept.surroundings import between, upstream
 from server.processes import until
 
 
-def passing(**more: object) -> InterceptedExchange:
+def build_exchange(**more: object) -> InterceptedExchange:
     return InterceptedExchange(name="client", method="POST", target="/v1/models/m:generateContent", **more)
 
 
 def test_an_exchange_is_read_from_its_file_as_it_was_written():
-    told = passing(came=b'{"a": "\xc3\xbc"}', left=b"\xff\x00", status=200, rules=("inject",))
+    told = build_exchange(came=b'{"a": "\xc3\xbc"}', left=b"\xff\x00", status=200, rules=("inject",))
     told.captured = (CapturedToolCall(id="c1", name="weather", part=b'{"functionCall":{}}'),)
     again = decode_exchange(encode_exchange(told))
     assert again == to_saved(told)
@@ -43,7 +43,7 @@ def test_a_foreign_file_is_reported(file):
 def test_each_onlooker_gets_every_exchange_in_order(tmp_path):
     lookout = ObserverFolders(tmp_path / "at")
     with observe_exchanges(tmp_path / "at") as one, observe_exchanges(tmp_path / "at") as other:
-        told = [passing(id=f"in_{number}", began=float(number)) for number in (9, 10, 11)]
+        told = [build_exchange(id=f"in_{number}", began=float(number)) for number in (9, 10, 11)]
         for each in told:
             lookout(each)
         assert [decode_exchange(file).id for file in one.take()] == ["in_9", "in_10", "in_11"]
@@ -76,9 +76,9 @@ def test_one_that_takes_nothing_gets_no_more_than_it_can_hold(tmp_path):
     lookout = ObserverFolders(tmp_path / "at")
     with observe_exchanges(tmp_path / "at") as onlooker:
         for number in range(70):
-            lookout(passing(began=float(number)))
+            lookout(build_exchange(began=float(number)))
         assert len(onlooker.take()) == 64
-        lookout(passing())
+        lookout(build_exchange())
         assert len(onlooker.take()) == 1
 
 
@@ -86,11 +86,11 @@ def test_too_many_bytes_are_not_kept_for_one_that_takes_nothing(tmp_path, monkey
     monkeypatch.setattr("dragoman.intercept.observers._MAX_BYTES", 3 << 20)
     lookout = ObserverFolders(tmp_path / "at")
     with observe_exchanges(tmp_path / "at") as onlooker:
-        large = passing(came=b"x" * (2 << 20), left=b"x")
+        large = build_exchange(came=b"x" * (2 << 20), left=b"x")
         lookout(large)
         until(lambda: [*onlooker._folder.glob("*.json")])
         for number in range(4):
-            lookout(passing(began=float(number), came=b"y" * 900_000, left=b""))
+            lookout(build_exchange(began=float(number), came=b"y" * 900_000, left=b""))
         assert [len(file) > 2 << 20 for file in sorted(onlooker.take(), key=len)] == [False, False, True]
 
 
@@ -105,7 +105,7 @@ def test_a_folder_that_others_could_have_made_is_passed_by(tmp_path):
 
 def test_files_are_their_owners_alone(tmp_path):
     with observe_exchanges(tmp_path / "at") as onlooker:
-        ObserverFolders(tmp_path / "at")(passing())
+        ObserverFolders(tmp_path / "at")(build_exchange())
         (file,) = onlooker._folder.iterdir()
         assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 

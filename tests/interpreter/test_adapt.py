@@ -22,7 +22,7 @@ RESULT = ToolResult(call_id="a", content=(Text(text="ok"),))
 TOOL = Tool(name="f", parameters=b'{"type":"object","properties":{"a":{"type":"string"}}}')
 
 
-def adapted(dialect, model, request, source="chat"):
+def adapt_request(dialect, model, request, source="chat"):
     source_dialect = dialect_named(source)
     ledger = Ledger(source_dialect.pointers)
     fitted, undo = adapt(request, Adaptation(traits_for(dialect, model), ledger, source_dialect.issuer))
@@ -35,7 +35,7 @@ def ask(*messages, **more):
 
 def test_a_request_that_needs_nothing_is_the_same_but_for_its_spelling():
     request = ask(spelling=frozenset({"max_tokens"}), sampling=Sampling(max_tokens=99))
-    assert adapted("messages", "claude-opus-5", request) == (ask(sampling=Sampling(max_tokens=99)), Undo(), [])
+    assert adapt_request("messages", "claude-opus-5", request) == (ask(sampling=Sampling(max_tokens=99)), Undo(), [])
 
 
 def test_every_part_of_a_request_is_adapted():
@@ -51,7 +51,7 @@ def test_every_part_of_a_request_is_adapted():
         candidates=1,
         extras=Extras("chat", {"/logit_bias": b'{"1":1}'}),
     )
-    fitted, undo, losses = adapted("messages", "claude-opus-5", request)
+    fitted, undo, losses = adapt_request("messages", "claude-opus-5", request)
     assert fitted == ask(
         build_message("system", "rule", "When you call no tool, answer with one JSON object and nothing else."),
         HI,
@@ -93,7 +93,7 @@ def test_instructions_added_as_text_are_at_the_end_of_the_system_prompt(messages
 
 def test_a_history_without_turns_still_contains_instructions_added_as_text():
     request = Request(model="m", messages=(), output=OutputFormat(kind="json"))
-    fitted, *_ = adapted("messages", "claude-opus-5", request)
+    fitted, *_ = adapt_request("messages", "claude-opus-5", request)
     assert fitted.messages[0] == build_message("system", "Answer with one JSON object and nothing else.")
 
 
@@ -104,7 +104,7 @@ def test_several_added_instructions_are_on_separate_lines():
         tool_choice=ToolChoice(mode="required"),
         sampling=Sampling(max_tokens=9),
     )
-    fitted, *_ = adapted("messages", "claude-opus-5-5", request)
+    fitted, *_ = adapt_request("messages", "claude-opus-5-5", request)
     words = "Call one of the tools.\nWhen you call no tool, answer with one JSON object and nothing else."
     assert fitted.messages[0] == build_message("system", words)
 
@@ -113,11 +113,11 @@ SHARED = Extras("chat", {"/store": b"true", "/logit_bias": b'{"1":1}'})
 
 
 def test_fields_that_dialects_share_are_sent_and_others_are_reported():
-    fitted, _, losses = adapted("responses", "gpt-4.1", ask(extras=SHARED))
+    fitted, _, losses = adapt_request("responses", "gpt-4.1", ask(extras=SHARED))
     assert fitted.extras == Extras("responses", {"/store": b"true"})
     # What is kept as a response cannot be fetched as a chat completion.
     assert losses == [("dropped", "/logit_bias"), ("approximated", "/store")]
-    fitted, _, losses = adapted("gemini", "gemini-3-pro", ask(extras=SHARED))
+    fitted, _, losses = adapt_request("gemini", "gemini-3-pro", ask(extras=SHARED))
     assert (fitted.extras, losses) == (None, [("dropped", "/logit_bias"), ("dropped", "/store")])
 
 
@@ -130,7 +130,7 @@ def test_fields_that_dialects_share_are_sent_and_others_are_reported():
     ],
 )
 def test_usage_of_a_stream_is_requested_where_that_is_necessary(dialect, stream, extras):
-    fitted, _, losses = adapted(dialect, "gpt-5.6", ask(stream=stream), source="messages")
+    fitted, _, losses = adapt_request(dialect, "gpt-5.6", ask(stream=stream), source="messages")
     assert (fitted.extras, losses) == (extras, [])
 
 
@@ -143,7 +143,7 @@ SEALED = {"/include": b'["reasoning.encrypted_content"]'}
     [("gpt-5.6", UNKEPT | SEALED), ("o3", UNKEPT | SEALED), ("gpt-4.1", UNKEPT), ("a-local-one", UNKEPT)],
 )
 def test_responses_gets_store_false_and_returns_encrypted_reasoning_to_stateless_clients(model, fields):
-    fitted, _, losses = adapted("responses", model, ask(), source="messages")
+    fitted, _, losses = adapt_request("responses", model, ask(), source="messages")
     assert (fitted.extras, losses) == (Extras("responses", fields), [])
 
 
@@ -161,7 +161,7 @@ MIX = Extras("gemini", {"/toolConfig/includeServerSideToolInvocations": b"true"}
     ],
 )
 def test_gemini_gets_a_flag_when_native_tools_are_combined_with_functions(model, tools, extras):
-    fitted, *_ = adapted("gemini", model, ask(tools=tools), source="messages")
+    fitted, *_ = adapt_request("gemini", model, ask(tools=tools), source="messages")
     assert fitted.extras == extras
 
 
@@ -169,14 +169,14 @@ def test_signatures_that_came_back_in_envelopes_are_opened_first():
     google = Signature("google", "s")
     carrier = Reasoning(signature=seal_signature(google, "call", "anthropic"))
     request = ask(HI, build_message("assistant", carrier, CALL), build_message("user", RESULT))
-    fitted, _, losses = adapted("gemini", "gemini-3-pro", request, source="messages")
+    fitted, _, losses = adapt_request("gemini", "gemini-3-pro", request, source="messages")
     assert fitted.messages[1] == build_message("assistant", structs.replace(CALL, signature=google))
     assert losses == []
 
 
 def test_calls_and_results_are_paired_before_turns_are_made():
     request = ask(HI, build_message("assistant", CALL), build_message("user", "wait"), build_message("user", RESULT))
-    fitted, *_ = adapted("messages", "claude-opus-5", structs.replace(request, tools=(TOOL,)))
+    fitted, *_ = adapt_request("messages", "claude-opus-5", structs.replace(request, tools=(TOOL,)))
     assert fitted.messages == (HI, build_message("assistant", CALL), build_message("user", RESULT, "wait"))
 
 
@@ -195,7 +195,7 @@ ENABLED = Thinking(mode="enabled", budget=2000)
     ],
 )
 def test_the_limit_on_the_answer_bounds_what_claude_may_think(limit, thinking):
-    fitted, *_ = adapted("messages", OLD, ask(sampling=Sampling(max_tokens=limit), thinking=ENABLED))
+    fitted, *_ = adapt_request("messages", OLD, ask(sampling=Sampling(max_tokens=limit), thinking=ENABLED))
     assert fitted.thinking == thinking
 
 
@@ -211,7 +211,7 @@ def test_the_limit_on_the_answer_bounds_what_claude_may_think(limit, thinking):
     ],
 )
 def test_the_limit_is_raised_for_thoughts_where_the_caller_gave_none(model, thinking, budget, limit):
-    fitted, *_ = adapted("messages", model, ask(thinking=thinking))
+    fitted, *_ = adapt_request("messages", model, ask(thinking=thinking))
     assert (fitted.thinking, fitted.sampling) == (
         Thinking(mode="enabled", budget=budget),
         Sampling(max_tokens=limit),
@@ -219,14 +219,16 @@ def test_the_limit_is_raised_for_thoughts_where_the_caller_gave_none(model, thin
 
 
 def test_the_models_own_limit_bounds_thoughts_under_a_higher_one_of_the_caller():
-    fitted, *_ = adapted("messages", OLD, ask(sampling=Sampling(max_tokens=100_000), thinking=Thinking(budget=80_000)))
+    fitted, *_ = adapt_request(
+        "messages", OLD, ask(sampling=Sampling(max_tokens=100_000), thinking=Thinking(budget=80_000))
+    )
     assert (fitted.thinking, fitted.sampling) == (Thinking(mode="enabled", budget=62_976), Sampling(max_tokens=64_000))
 
 
 @pytest.mark.parametrize(("thinking", "forced"), [(ENABLED, False), (Thinking(mode="disabled"), True), (None, True)])
 def test_a_tool_cannot_be_forced_while_old_claude_thinks(thinking, forced):
     request = ask(tools=(TOOL,), tool_choice=ToolChoice(mode="required"), thinking=thinking)
-    fitted, *_ = adapted("messages", OLD, request)
+    fitted, *_ = adapt_request("messages", OLD, request)
     assert fitted.tool_choice == ToolChoice(mode="required" if forced else "auto")
     assert (fitted.messages == (HI,)) is forced
 
@@ -246,7 +248,7 @@ OWN = Reasoning(texts=("hm",), signature=Signature("anthropic", "s"))
 )
 def test_old_claude_does_not_think_within_a_tool_loop_that_another_model_began(model, messages, thinking, off):
     request = ask(*messages, tools=(TOOL,), thinking=thinking, sampling=Sampling(max_tokens=9000))
-    fitted, _, losses = adapted("messages", model, request)
+    fitted, _, losses = adapt_request("messages", model, request)
     assert fitted.thinking == (Thinking(mode="disabled") if off else thinking)
     assert [where for _, where in losses] == ([""] if off else [])
 
@@ -261,7 +263,7 @@ def test_old_claude_does_not_think_within_a_tool_loop_that_another_model_began(m
 )
 def test_disabled_thinking_within_a_tool_loop_is_a_loss_if_the_caller_requested_thinking(source, thinking, places):
     request = ask(*LOOP, tools=(TOOL,), thinking=thinking, sampling=Sampling(max_tokens=60_000))
-    fitted, _, losses = adapted("messages", OLD, request, source)
+    fitted, _, losses = adapt_request("messages", OLD, request, source)
     assert fitted.thinking == Thinking(mode="disabled")
     assert losses == [("approximated", place) for place in places]
 
@@ -274,20 +276,22 @@ def test_a_loop_may_be_all_that_there_is_of_a_history():
 
 
 def test_a_history_that_starts_with_the_assistant_gets_a_user_message_first():
-    fitted, _, losses = adapted("messages", "claude-opus-5", ask(build_message("assistant", "hello", where="/m"), HI))
+    fitted, _, losses = adapt_request(
+        "messages", "claude-opus-5", ask(build_message("assistant", "hello", where="/m"), HI)
+    )
     assert [message.role for message in fitted.messages] == ["user", "assistant", "user"]
     assert losses == [("approximated", "/m")]
 
 
 def test_new_claude_thinks_within_any_tool_loop():
     request = ask(*LOOP, tools=(TOOL,), thinking=Thinking(effort="high"))
-    fitted, *_ = adapted("messages", "claude-opus-5", request)
+    fitted, *_ = adapt_request("messages", "claude-opus-5", request)
     assert fitted.thinking == Thinking(mode="adaptive", effort="high")
 
 
 def test_temperature_is_sent_when_thinking_was_switched_off_within_a_loop():
     request = ask(*LOOP, tools=(TOOL,), thinking=ENABLED, sampling=Sampling(temperature=0.5, max_tokens=9000))
-    fitted, *_ = adapted("messages", OLD, request)
+    fitted, *_ = adapt_request("messages", OLD, request)
     assert fitted.sampling == Sampling(temperature=0.5, max_tokens=9000)
 
 

@@ -90,7 +90,7 @@ def test_cache_markers_in_anthropics_format_count_too():
     assert not are_marks_compatible([build_message("user", *[borrowed] * 5)], 4)
 
 
-def marked(words, **mark):
+def build_marked_text(words, **mark):
     return {"type": "text", "text": words, **mark}
 
 
@@ -98,9 +98,11 @@ def longer(turns):
     """A long chat in which each of the user's turns has a mark of its own, in one vendor's words or another's."""
     explicit = {"prompt_cache_breakpoint": {"mode": "explicit"}}
     borrowed = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
-    messages = [{"role": "system", "content": [marked("s" * 9000, **explicit)]}]
+    messages = [{"role": "system", "content": [build_marked_text("s" * 9000, **explicit)]}]
     for turn in range(turns):
-        messages.append({"role": "user", "content": [marked(f"q{turn}" * 900, **(borrowed if turn % 2 else explicit))]})
+        messages.append(
+            {"role": "user", "content": [build_marked_text(f"q{turn}" * 900, **(borrowed if turn % 2 else explicit))]}
+        )
         messages.append({"role": "assistant", "content": f"a{turn}"})
     return encode({"model": "m", "messages": [*messages, {"role": "user", "content": "q"}]})
 

@@ -15,7 +15,7 @@ FORMAT = OutputFormat(kind="json_schema", schema=encode(SCHEMA), name="plan", de
 TOOLS = (Tool(name="f"),)
 
 
-def shaped(dialect, model, output, *, source="chat", **request):
+def adapt_format(dialect, model, output, *, source="chat", **request):
     adaptation = adaptation_for(dialect, model, source=source)
     return (
         adapt_output(build_request(output=output, **request), adaptation),
@@ -26,7 +26,7 @@ def shaped(dialect, model, output, *, source="chat", **request):
 
 @pytest.mark.parametrize("output", [None, OutputFormat(kind="text")])
 def test_plain_text_needs_no_format(output):
-    assert shaped("chat", "gpt-4.1", output) == (None, [], [])
+    assert adapt_format("chat", "gpt-4.1", output) == (None, [], [])
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_json_without_a_schema_is_requested(dialect, model):
 
 @pytest.mark.parametrize(("dialect", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6")])
 def test_the_word_json_is_added_for_openai_if_it_is_missing(dialect, model):
-    assert shaped(dialect, model, OutputFormat(kind="json")) == (
+    assert adapt_format(dialect, model, OutputFormat(kind="json")) == (
         OutputFormat(kind="json"),
         [("approximated", "/response_format")],
         ["Answer with one JSON object and nothing else."],
@@ -49,7 +49,7 @@ def test_the_word_json_is_added_for_openai_if_it_is_missing(dialect, model):
 
 
 def test_json_without_a_schema_is_requested_from_claude_as_text():
-    assert shaped("messages", "claude-opus-5", OutputFormat(kind="json")) == (
+    assert adapt_format("messages", "claude-opus-5", OutputFormat(kind="json")) == (
         None,
         [("approximated", "/response_format")],
         ["Answer with one JSON object and nothing else."],
@@ -71,20 +71,20 @@ def test_json_without_a_schema_is_requested_from_claude_as_text():
     ],
 )
 def test_gemini_2_5_takes_tools_or_a_format(tools, expected):
-    assert shaped("gemini", "gemini-2.5-pro", OutputFormat(kind="json"), tools=tools) == expected
+    assert adapt_format("gemini", "gemini-2.5-pro", OutputFormat(kind="json"), tools=tools) == expected
 
 
 @pytest.mark.parametrize("dialect", ["chat", "responses"])
 def test_openai_takes_the_format_as_it_is_and_demands_a_name(dialect):
-    assert shaped(dialect, "gpt-5.1", FORMAT) == (FORMAT, [], [])
+    assert adapt_format(dialect, "gpt-5.1", FORMAT) == (FORMAT, [], [])
     bare = OutputFormat(kind="json_schema", schema=encode(SCHEMA))
     named = OutputFormat(kind="json_schema", schema=encode(SCHEMA), name="answer")
-    assert shaped(dialect, "gpt-5.1", bare) == (named, [], [])
+    assert adapt_format(dialect, "gpt-5.1", bare) == (named, [], [])
 
 
 @pytest.mark.parametrize(("dialect", "model"), [("gemini", "gemini-3-pro"), ("messages", "claude-opus-5")])
 def test_name_and_description_go_into_the_schema_where_there_is_no_other_place(dialect, model):
-    output, losses, words = shaped(dialect, model, FORMAT)
+    output, losses, words = adapt_format(dialect, model, FORMAT)
     assert json.loads(output.schema) == {**SCHEMA, "title": "plan", "description": "A plan."}
     assert output == OutputFormat(kind="json_schema", schema=output.schema)
     assert (losses, words) == ([], [])
@@ -93,7 +93,7 @@ def test_name_and_description_go_into_the_schema_where_there_is_no_other_place(d
 def test_a_schema_with_its_own_title_and_description_keeps_them():
     own = {**SCHEMA, "title": "mine", "description": "My own."}
     output = OutputFormat(kind="json_schema", schema=encode(own), name="plan", description="A plan.")
-    fitted, losses, _ = shaped("gemini", "gemini-3-pro", output)
+    fitted, losses, _ = adapt_format("gemini", "gemini-3-pro", output)
     assert json.loads(fitted.schema) == own
     assert losses == [
         ("dropped", "/response_format/json_schema/description"),
@@ -104,13 +104,13 @@ def test_a_schema_with_its_own_title_and_description_keeps_them():
 @pytest.mark.parametrize("schema", [None, b"{}"])
 def test_a_format_without_a_schema_is_any_value(schema):
     output = OutputFormat(kind="json_schema", schema=schema, name="n")
-    result, losses, _ = shaped("gemini", "gemini-3-pro", output)
+    result, losses, _ = adapt_format("gemini", "gemini-3-pro", output)
     assert (json.loads(result.schema), losses) == ({"title": "n"}, [])
 
 
 def test_a_schema_that_is_no_object_becomes_any_value_and_is_reported():
     output = OutputFormat(kind="json_schema", schema=b"true", name="n")
-    result, losses, _ = shaped("gemini", "gemini-3-pro", output)
+    result, losses, _ = adapt_format("gemini", "gemini-3-pro", output)
     assert json.loads(result.schema)["title"] == "n"
     assert losses == [("approximated", "/response_format/json_schema/schema")]
 
@@ -120,13 +120,13 @@ def test_a_schema_that_is_no_object_becomes_any_value_and_is_reported():
 )
 @pytest.mark.parametrize(("dialect", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6")])
 def test_output_that_is_not_an_object_is_requested_from_openai_as_text(dialect, model, schema):
-    result, losses, words = shaped(dialect, model, OutputFormat(kind="json_schema", schema=schema, name="n"))
+    result, losses, words = adapt_format(dialect, model, OutputFormat(kind="json_schema", schema=schema, name="n"))
     assert (result, losses, len(words)) == (None, [("approximated", "/response_format")], 1)
 
 
 def test_an_array_of_anything_has_explicit_items_for_openai():
     schema = {"type": "object", "properties": {"a": {"type": "array"}}}
-    result, losses, _ = shaped(
+    result, losses, _ = adapt_format(
         "responses", "gpt-5.6", OutputFormat(kind="json_schema", schema=encode(schema), name="n")
     )
     assert json.loads(result.schema)["properties"] == {"a": {"type": "array", "items": {}}}
@@ -135,7 +135,7 @@ def test_an_array_of_anything_has_explicit_items_for_openai():
 
 @pytest.mark.parametrize("model", ["claude-3-5-sonnet", "claude-3-7-sonnet", "claude-sonnet-4"])
 def test_older_claude_gets_the_schema_as_text(model):
-    result, losses, (words,) = shaped("messages", model, FORMAT)
+    result, losses, (words,) = adapt_format("messages", model, FORMAT)
     assert (result, losses) == (None, [("approximated", "/response_format")])
     assert words.startswith("Answer with one JSON value (plan: A plan.) that matches this JSON Schema")
 
@@ -143,7 +143,7 @@ def test_older_claude_gets_the_schema_as_text(model):
 def test_googles_own_schema_language_is_translated():
     schema = {"type": "OBJECT", "properties": {"a": {"type": "STRING", "nullable": True}}, "propertyOrdering": ["a"]}
     output = OutputFormat(kind="json_schema", schema=encode(schema), openapi=True)
-    fitted, losses, _ = shaped("chat", "gpt-4.1", output, source="gemini")
+    fitted, losses, _ = adapt_format("chat", "gpt-4.1", output, source="gemini")
     assert fitted == OutputFormat(kind="json_schema", schema=fitted.schema, name="answer")
     assert json.loads(fitted.schema) == {"type": "object", "properties": {"a": {"type": ["string", "null"]}}}
     assert losses == []
@@ -151,7 +151,9 @@ def test_googles_own_schema_language_is_translated():
 
 def test_claude_gets_the_supported_subset_of_the_schema():
     schema = {**SCHEMA, "properties": {"a": {"type": "integer", "minimum": 1}}}
-    fitted, losses, _ = shaped("messages", "claude-opus-5", OutputFormat(kind="json_schema", schema=encode(schema)))
+    fitted, losses, _ = adapt_format(
+        "messages", "claude-opus-5", OutputFormat(kind="json_schema", schema=encode(schema))
+    )
     assert "minimum" not in json.loads(fitted.schema)["properties"]["a"]
     assert [where for _, where in losses] == ["/response_format/json_schema/schema/properties/a/minimum"]
 
@@ -216,7 +218,7 @@ def test_a_stored_conversation_can_only_continue_at_its_vendor():
 
 def test_googles_own_schema_format_becomes_json_schema():
     google = OutputFormat(kind="json_schema", schema=b'{"type":"STRING","nullable":true}', openapi=True)
-    _, _, words = shaped("gemini", "gemini-2.5-pro", google, source="gemini", tools=TOOLS)
+    _, _, words = adapt_format("gemini", "gemini-2.5-pro", google, source="gemini", tools=TOOLS)
     assert words[0].endswith('and nothing else:\n{"type":["string","null"]}')
 
 
@@ -231,7 +233,7 @@ def test_definitions_have_the_name_that_the_target_reads(dialect, model, keyword
         "definitions": {"A": {"type": "string"}},
     }
     output = OutputFormat(kind="json_schema", schema=encode(schema), name="plan")
-    shape, *_ = shaped(dialect, model, output)
+    shape, *_ = adapt_format(dialect, model, output)
     result = json.loads(shape.schema)
     assert result["properties"] == {"a": {"$ref": f"#/{keyword}/A"}}
     assert result[keyword] == {"A": {"type": "string"}}
@@ -240,14 +242,14 @@ def test_definitions_have_the_name_that_the_target_reads(dialect, model, keyword
 @pytest.mark.parametrize(("dialect", "model"), [("messages", "claude-opus-5"), ("gemini", "gemini-3.8-flash")])
 @pytest.mark.parametrize("strict", [False, None, True])
 def test_an_answer_that_need_not_fit_is_held_to_its_schema_where_all_are(dialect, model, strict):
-    _, losses, _ = shaped(dialect, model, OutputFormat(kind="json_schema", schema=encode(SCHEMA), strict=strict))
+    _, losses, _ = adapt_format(dialect, model, OutputFormat(kind="json_schema", schema=encode(SCHEMA), strict=strict))
     assert losses == ([("approximated", "/response_format/json_schema/strict")] if strict is False else [])
 
 
 @pytest.mark.parametrize(("dialect", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6")])
 def test_a_non_strict_schema_is_marked_if_the_target_has_a_field_for_it(dialect, model):
     loose = OutputFormat(kind="json_schema", schema=encode(SCHEMA), strict=False)
-    output, losses, _ = shaped(dialect, model, loose, source="responses" if dialect == "chat" else "chat")
+    output, losses, _ = adapt_format(dialect, model, loose, source="responses" if dialect == "chat" else "chat")
     assert (output.strict, losses) == (False, [])
 
 
@@ -257,5 +259,5 @@ def test_an_answer_cannot_be_held_to_a_schema_that_openai_refuses_as_strict(sour
     odd = {**SCHEMA, "properties": {"a": {"type": "integer", "format": "uint8"}}}
     for schema, strict, losses in ((SCHEMA, True, []), (odd, None, [("dropped", place)])):
         asked_for = OutputFormat(kind="json_schema", schema=encode(schema), name="n", strict=True)
-        output, found, _ = shaped(target, "gpt-5.6", asked_for, source=source)
+        output, found, _ = adapt_format(target, "gpt-5.6", asked_for, source=source)
         assert (output.strict, json.loads(output.schema), found) == (strict, schema, losses)

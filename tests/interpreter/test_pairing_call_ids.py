@@ -16,12 +16,12 @@ def gemini(*names, **more):
     return {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}], **more}
 
 
-def framed(body):
+def render_frame(body):
     return b"data: " + encode(body) + b"\r\n\r\n"
 
 
 def read_ids(body, size=0):
-    raw = framed(body)
+    raw = render_frame(body)
     step = size or len(raw)
     reader = ChunkReader("gemini")
     chunks = [output for at in range(0, len(raw), step) for output in reader.feed(raw[at : at + step])] + reader.close()
@@ -31,7 +31,7 @@ def read_ids(body, size=0):
 def core_ids(operation, body):
     if operation == "stream":
         stream = open_stream("gemini", "core")
-        view = json.loads(stream.feed(framed(body)) + stream.close())
+        view = json.loads(stream.feed(render_frame(body)) + stream.close())
     else:
         view = json.loads(
             perform(TranslationJob(operation=operation, source="gemini", target="core", body=encode(body))).body
@@ -83,7 +83,7 @@ def test_a_reply_that_fails_shows_its_calls_with_ids():
     body = gemini("f", responseId="r")
     del body["candidates"][0]["finishReason"]
     stream = open_stream("gemini", "core")
-    view = json.loads(stream.feed(framed(body)) + stream.close())
+    view = json.loads(stream.feed(render_frame(body)) + stream.close())
     assert view["problem"]["kind"] == "malformed_reply"
     assert [part["id"] for part in view["parts"]] == core_ids("response", gemini("f", responseId="r"))
 

@@ -24,7 +24,7 @@ def reply(*parts, **more):
     }
 
 
-def called(**arguments):
+def build_call(**arguments):
     return {"functionCall": {"name": "look", "args": arguments}}
 
 
@@ -72,7 +72,7 @@ def test_an_id_the_upstream_gave_is_kept(client):
 
 @pytest.mark.parametrize("client", STYLES)
 def test_two_replies_without_ids_differ_in_theirs_and_one_has_the_same_twice(client):
-    one, other = reply(called(page=1)), reply(called(page=2))
+    one, other = reply(build_call(page=1)), reply(build_call(page=2))
     assert whole(client, one)["id"] != whole(client, other)["id"]
     assert whole(client, one)["id"] == whole(client, one)["id"]
     assert first_id(client, stream_events(client, one)) != first_id(client, stream_events(client, other))
@@ -81,7 +81,7 @@ def test_two_replies_without_ids_differ_in_theirs_and_one_has_the_same_twice(cli
 
 @pytest.mark.parametrize("client", STYLES)
 def test_calls_of_replies_without_ids_get_distinct_ids_without_the_request(client):
-    one, other = reply(called(page=1), called(page=2)), reply(called(page=2), called(page=1))
+    one, other = reply(build_call(page=1), build_call(page=2)), reply(build_call(page=2), build_call(page=1))
     ids = [*call_ids(client, whole(client, one)), *call_ids(client, whole(client, other))]
     assert len(set(ids)) == 4
     assert all(call_id.startswith(CALL_STYLES[client]) for call_id in ids)
@@ -89,14 +89,14 @@ def test_calls_of_replies_without_ids_get_distinct_ids_without_the_request(clien
 
 @pytest.mark.parametrize("client", STYLES)
 def test_a_stream_and_a_whole_reply_of_one_id_mint_the_same_call_ids(client):
-    body = reply(called(page=1), called(page=2), responseId="r1")
+    body = reply(build_call(page=1), build_call(page=2), responseId="r1")
     stream = stream_events(client, body)
     assert all(call_id.encode() in stream for call_id in call_ids(client, whole(client, body)))
 
 
 @pytest.mark.parametrize("size", [1, 7, 64])
 def test_generated_ids_do_not_depend_on_where_the_bytes_are_cut(size):
-    body = reply({"text": "Let me look."}, called(page=1))
+    body = reply({"text": "Let me look."}, build_call(page=1))
     assert stream_events("messages", body, size=size) == stream_events("messages", body)
 
 
@@ -107,7 +107,7 @@ def test_the_same_answer_to_a_longer_conversation_gets_another_id():
     for messages in (asked, later):
         call = Call(encode({"model": "m", "messages": messages}))
         request = translate_request(call, "chat", "gemini", model="gemini-2.5-pro").request
-        told.append(whole("chat", reply(called()), Context(request)))
+        told.append(whole("chat", reply(build_call()), Context(request)))
     assert told[0]["id"] != told[1]["id"]
     assert call_ids("chat", told[0]) != call_ids("chat", told[1])
 

@@ -8,13 +8,13 @@ from cases.through import answer, flow, loss_pointers, translate_to
 from dragoman.interpreter.schema.openapi import to_openapi
 
 
-def dropped(schema):
+def drop(schema):
     return {note.where for note in to_openapi(json.dumps(schema).encode()).notes if note.kind == "dropped"}
 
 
 def test_only_the_name_that_is_not_declared_leaves_the_list_of_required_ones():
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a", "b", "a", 5]}
-    assert dropped(schema) == {"/required/1", "/required/3"}
+    assert drop(schema) == {"/required/1", "/required/3"}
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_only_the_name_that_is_not_declared_leaves_the_list_of_required_ones():
     ],
 )
 def test_only_the_empty_string_leaves_an_enum(word, values, where):
-    assert dropped({"type": "object", "properties": {"a": {"type": "string", word: values}}}) == {where}
+    assert drop({"type": "object", "properties": {"a": {"type": "string", word: values}}}) == {where}
 
 
 REPLY = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn"}

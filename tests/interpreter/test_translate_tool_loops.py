@@ -28,7 +28,7 @@ def tool(schema: Any, name: str = "f", **more: Any) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, "parameters": schema, **more}}
 
 
-def called(arguments: str, name: str = "f", call_id: str = "c1") -> list[dict[str, Any]]:
+def build_turns(arguments: str, name: str = "f", call_id: str = "c1") -> list[dict[str, Any]]:
     function = {"name": name, "arguments": arguments}
     call = {"id": call_id, "type": "function", "function": function}
     return [
@@ -109,13 +109,13 @@ def test_a_model_finds_its_call_as_it_wrote_it(target, model, declared, text, me
 
 def test_arguments_that_match_no_schema_are_sent_unchanged():
     for arguments, actual in (("[1, 2", {"INVALID_JSON": "[1, 2"}), ('{"x":1}', {"x": 1}), ("", {}), ("null", {})):
-        history = [ASKED, *called(arguments)]
+        history = [ASKED, *build_turns(arguments)]
         assert calls_in(send(history, [tool(ARRAY)], "messages", "claude-opus-5"), "messages") == [actual]
 
 
 def test_calls_of_tools_that_were_not_changed_keep_their_bytes():
     arguments = '{ "value" : [1,2] }'
-    history = [ASKED, *called(arguments, "g")]
+    history = [ASKED, *build_turns(arguments, "g")]
     actual = send(
         history, [tool(ARRAY), tool({"type": "object", "properties": {"value": ARRAY}}, "g")], "responses", "gpt-5.2"
     )
@@ -124,7 +124,7 @@ def test_calls_of_tools_that_were_not_changed_keep_their_bytes():
 
 
 LONG = [{"role": "user", "content": "x" * 64}]
-TURNS = [message for number in range(4) for message in called(f"[{number}]", call_id=f"c{number}")]
+TURNS = [message for number in range(4) for message in build_turns(f"[{number}]", call_id=f"c{number}")]
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def test_a_cached_prefix_is_not_used_when_its_tools_are_others(prefixes):
 
 def test_a_cached_prefix_serves_though_a_tool_has_integers(prefixes):
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
-    turns = [message for number in range(4) for message in called(f'{{"n":{number}}}', call_id=f"c{number}")]
+    turns = [message for number in range(4) for message in build_turns(f'{{"n":{number}}}', call_id=f"c{number}")]
     for length in (2, 2, 4, 6):
         send([*LONG, *turns[:length]], [tool(schema)], "gemini", "gemini-3-flash")
     send([*LONG, *turns], [tool(schema), tool(schema, "g")], "gemini", "gemini-3-flash")

@@ -94,7 +94,7 @@ FORMS = {"/input/#/id": ["msg_68af1b0c", "fc_6-8_a", "fco_1", "ctc_1", "ctco_1",
 ALL = [(dialect, where) for dialect in DIALECTS for where in dialect_named(dialect).implied]
 
 
-def placed(dialect: str, where: str, value: Any) -> tuple[str, bytes]:
+def place_value(dialect: str, where: str, value: Any) -> tuple[str, bytes]:
     bases, place = PLACES.get((dialect, where), (BASES, where.replace("#", "0")))
     body = copy.deepcopy(bases[dialect])
     inner: Any = body
@@ -122,7 +122,7 @@ def test_an_implied_value_is_a_loss_for_no_target(dialect, where):
     row = dialect_named(dialect).implied[where]
     assert bool(row.form) == (where in FORMS)
     for value in (*row.values[:3], *FORMS.get(where, ())):
-        place, body = placed(dialect, where, value)
+        place, body = place_value(dialect, where, value)
         for target in DIALECTS:
             if target != dialect:
                 assert loss_pointers(dialect, target, body, place) == [], (value, target)
@@ -130,7 +130,7 @@ def test_an_implied_value_is_a_loss_for_no_target(dialect, where):
 
 @pytest.mark.parametrize(("dialect", "where"), ALL)
 def test_another_value_of_the_same_field_is_a_loss(dialect, where):
-    place, body = placed(dialect, where, "WITNESS")
+    place, body = place_value(dialect, where, "WITNESS")
     for target in DIALECTS:
         if (
             target != dialect
@@ -153,7 +153,7 @@ def test_a_value_implied_at_some_targets_is_a_loss_at_others():
     assert rows
     for dialect, where, streamed in rows:
         for value in streamed:
-            place, body = placed(dialect, where, value)
+            place, body = place_value(dialect, where, value)
             for target in DIALECTS:
                 if target != dialect:
                     heeded = dialect_named(target).capabilities.partial_calls

@@ -88,7 +88,7 @@ def differences(source: str, client: str, whole: bytes, stream: bytes) -> str:
     return f"missing {sorted(missing)[:5]}, invented {sorted(invented)[:5]}" if missing or invented else ""
 
 
-def streamed(source: str, body: dict[str, Any]) -> tuple[bytes, bytes]:
+def render_both(source: str, body: dict[str, Any]) -> tuple[bytes, bytes]:
     """A reply as its own dialect writes it whole and as a stream."""
     source_dialect = dialect_named(source)
     response = source_dialect.parse_response(json.dumps(body).encode())
@@ -102,13 +102,13 @@ def test_a_stream_books_what_the_same_reply_books_whole(source, client):
     wrong: dict[str, str] = {}
     for name, body in distinct_replies(source):
         with contextlib.suppress(Problem):  # a reply that its own dialect cannot read is told as an error
-            wrong[name] = differences(source, client, *streamed(source, body))
+            wrong[name] = differences(source, client, *render_both(source, body))
     assert not any(wrong.values()), "\n".join(f"{name}: {what}" for name, what in wrong.items() if what)
 
 
 @pytest.mark.parametrize(("source", "client"), PAIRS)
 def test_a_stream_books_what_a_rare_reply_books_whole(source, client):
-    wrong = {name: differences(source, client, *streamed(source, body)) for name, body in RARE[source].items()}
+    wrong = {name: differences(source, client, *render_both(source, body)) for name, body in RARE[source].items()}
     assert not any(wrong.values()), "\n".join(f"{name}: {what}" for name, what in wrong.items() if what)
 
 

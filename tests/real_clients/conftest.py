@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.simulator.script import Script
 from npm import NODE, install
-from real_clients.stage import Stage, staged
+from real_clients.stage import Stage, open_stage
 
 PACKAGES = Path(__file__).parent / "node"
 
@@ -56,6 +56,6 @@ def stage(tmp_path: Path) -> Generator[Callable[..., Stage]]:
     with ExitStack() as stack:
 
         def start(models: dict[str, str], script: Script | None = None) -> Stage:
-            return stack.enter_context(staged(tmp_path, models, script))
+            return stack.enter_context(open_stage(tmp_path, models, script))
 
         yield start

@@ -81,7 +81,7 @@ class Stage:
 
 
 @contextmanager
-def staged(folder: Path, models: Mapping[str, str], script: Script | None = None) -> Generator[Stage]:
+def open_stage(folder: Path, models: Mapping[str, str], script: Script | None = None) -> Generator[Stage]:
     """Run a gateway for some models, each the name of one of the upstreams; in the end no exchange may have failed."""
     home, work, log = folder / "home", folder / "work", folder / "exchanges.log"
     home.mkdir()

@@ -10,7 +10,7 @@ from npm import NODE
 from real_clients.conftest import PACKAGES
 from real_clients.runs import RUNS
 from real_clients.settings import block
-from real_clients.stage import staged
+from real_clients.stage import open_stage
 
 pytestmark = pytest.mark.slow
 MODELS = {"gemini-3-flash": "gemini", "claude-opus-4-8": "anthropic", "gpt-5.2": "responses", "house-model": "chat"}
@@ -29,7 +29,7 @@ WORD = secrets.token_hex(8)
 @pytest.fixture(scope="module")
 def outcomes(programs, tmp_path_factory):
     """What every provider came to with every model; all of them are asked by one program."""
-    with staged(tmp_path_factory.mktemp("ai-sdk"), MODELS) as stage:
+    with open_stage(tmp_path_factory.mktemp("ai-sdk"), MODELS) as stage:
         (stage.folder / "node_modules").symlink_to(programs.modules)
         shutil.copy(PACKAGES / "ai_sdk.mjs", stage.folder)
         providers = block("js", "ai-sdk", stage.base_url) + "export { anthropic, compatible, google, openai }\n"

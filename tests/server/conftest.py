@@ -58,7 +58,7 @@ def upstreams(base_url: str) -> dict[str, UpstreamTable]:
 
 
 @contextmanager
-def serving(simulator: Simulated, **server: Any) -> Generator[Gateway]:
+def run_server_gateway(simulator: Simulated, **server: Any) -> Generator[Gateway]:
     """Run a gateway whose upstream is a simulator."""
     records: list[Record] = []
     models = {
@@ -115,7 +115,7 @@ def _run(config: Config, simulator: Simulated, records: list[Record], **more: An
 @pytest.fixture(scope="session")
 def gateway() -> Generator[Gateway]:
     """A gateway that runs as long as the tests do."""
-    with in_thread() as simulator, serving(simulator) as running_gateway:
+    with in_thread() as simulator, run_server_gateway(simulator) as running_gateway:
         yield running_gateway
 
 
@@ -125,6 +125,6 @@ def serve() -> Generator[Callable[..., Gateway]]:
     with ExitStack() as stack:
 
         def start(*, simulate: dict[str, Any] | None = None, **server: Any) -> Gateway:
-            return stack.enter_context(serving(stack.enter_context(in_thread(**(simulate or {}))), **server))
+            return stack.enter_context(run_server_gateway(stack.enter_context(in_thread(**(simulate or {}))), **server))
 
         yield start

@@ -12,7 +12,7 @@ from dragoman.server.app import drop_key_from_target
 from dragoman.server.auth import Access, Key, hash_secret
 from dragoman.server.routes import Paths
 from dragoman.simulator.runner import in_thread
-from server.conftest import serving
+from server.conftest import run_server_gateway
 
 KEYS = (
     KeyTable(key="secret-" + "x" * 40 + "-one", name="one"),
@@ -52,7 +52,7 @@ HOSTS = [
 
 @pytest.fixture(scope="module")
 def gateway():
-    with in_thread() as simulator, serving(simulator, keys=KEYS) as running:
+    with in_thread() as simulator, run_server_gateway(simulator, keys=KEYS) as running:
         yield running
 
 

@@ -20,7 +20,9 @@ def script(tmp_path: Path, text: str) -> TomlScript:
     return TomlScript.read(path)
 
 
-def received(*turns: RequestTurn, body: Any = None, model: str = "gemini-3.8-flash", api: str = "gemini") -> Received:
+def get_received(
+    *turns: RequestTurn, body: Any = None, model: str = "gemini-3.8-flash", api: str = "gemini"
+) -> Received:
     return Received(api=api, request=ModelRequest(model=model, turns=turns or (USER,)), body=body or {})
 
 
@@ -38,8 +40,8 @@ def test_steps_are_taken_in_order_and_then_the_model_answers(tmp_path):
         end = "length"
         """,
     )
-    assert steps(received()) == Answer(text="first")
-    called = steps(received())
+    assert steps(get_received()) == Answer(text="first")
+    called = steps(get_received())
     assert isinstance(called, Answer)
     assert (called.thought, called.end) == ("hm", "calls")
     assert [(call.name, call.arguments) for call in called.calls] == [
@@ -48,8 +50,8 @@ def test_steps_are_taken_in_order_and_then_the_model_answers(tmp_path):
     ]
     assert called.calls[1].id == "x"
     assert called.calls[0].id
-    assert steps(received()) == Answer(text="cut off", end="length")
-    assert steps(received()) is None
+    assert steps(get_received()) == Answer(text="cut off", end="length")
+    assert steps(get_received()) is None
 
 
 @pytest.mark.parametrize(
@@ -71,22 +73,22 @@ def test_steps_are_taken_in_order_and_then_the_model_answers(tmp_path):
 def test_a_step_applies_when_all_its_conditions_hold(tmp_path, when, holds):
     steps = script(tmp_path, f'[[step]]\nwhen = {{ {when} }}\ntext = "yes"\n')
     turns = (USER, RequestTurn(role="assistant", calls=(CALL,)), RequestTurn(role="user", results=(RESULT,)))
-    assert steps(received(*turns)) == (Answer(text="yes") if holds else None)
+    assert steps(get_received(*turns)) == (Answer(text="yes") if holds else None)
 
 
 def test_a_step_with_a_condition_applies_repeatedly_unless_limited(tmp_path):
     steps = script(tmp_path, '[[step]]\nwhen = { turn = 1 }\ntimes = 2\ntext = "a"\n[[step]]\nwhen = {}\ntext = "b"\n')
-    assert [steps(received()).text for _ in range(4)] == ["a", "a", "b", "b"]
+    assert [steps(get_received()).text for _ in range(4)] == ["a", "a", "b", "b"]
 
 
 def test_a_step_may_be_a_refusal(tmp_path):
     steps = script(tmp_path, '[[step]]\nrefusal = "I will not."\n')
-    assert steps(received()) == Answer(refusal="I will not.", end="stop")
+    assert steps(get_received()) == Answer(refusal="I will not.", end="stop")
 
 
 def test_a_step_may_be_a_fault(tmp_path):
     steps = script(tmp_path, '[[step]]\nfault = "429,retry-after=1"\n')
-    assert steps(received()) == read_fault("429,retry-after=1")
+    assert steps(get_received()) == read_fault("429,retry-after=1")
 
 
 def test_an_unexpected_request_is_reported_with_the_difference(tmp_path):
@@ -95,18 +97,18 @@ def test_an_unexpected_request_is_reported_with_the_difference(tmp_path):
         '[[step]]\nexpect = { "/temperature" = 0.2, "/tools/0/name" = "f", "/tools/1" = "(absent)" }\ntext = "a"\n',
     )
     with pytest.raises(Unmet) as caught:
-        steps(received(body={"temperature": 0.7, "tools": [{"name": "f"}]}))
+        steps(get_received(body={"temperature": 0.7, "tools": [{"name": "f"}]}))
     told = str(caught.value).splitlines()
     assert '- "/temperature": 0.2,' in told
     assert '+ "/temperature": 0.7,' in told
     assert '  "/tools/0/name": "f",' in told
-    assert steps(received(body={"temperature": 0.2, "tools": [{"name": "f"}]})) == Answer(text="a")
+    assert steps(get_received(body={"temperature": 0.2, "tools": [{"name": "f"}]})) == Answer(text="a")
 
 
 def test_an_expected_date_is_reported_like_any_other_value(tmp_path):
     steps = script(tmp_path, '[[step]]\nexpect = { "/day" = 2027-03-05 }\ntext = "a"\n')
     with pytest.raises(Unmet, match="2027-03-05"):
-        steps(received(body={"day": "never"}))
+        steps(get_received(body={"day": "never"}))
 
 
 @pytest.mark.parametrize(
@@ -142,13 +144,13 @@ def test_a_binary_file_is_reported_by_name(tmp_path):
 def test_a_file_in_python_has_a_function(tmp_path):
     path = tmp_path / "script.py"
     path.write_text("from dragoman.simulator import Answer\ndef script(received):\n return Answer(text=received.api)\n")
-    assert read_script(path)(received()) == Answer(text="gemini")
+    assert read_script(path)(get_received()) == Answer(text="gemini")
 
 
 def test_a_file_in_toml_is_read_as_such(tmp_path):
     path = tmp_path / "script.toml"
     path.write_text('[[step]]\ntext = "a"\n')
-    assert read_script(path)(received()) == Answer(text="a")
+    assert read_script(path)(get_received()) == Answer(text="a")
 
 
 @pytest.mark.parametrize(

@@ -35,13 +35,13 @@ class Watch:
         return name
 
 
-def numbered(count: int) -> list[ToolCall]:
+def build_calls(count: int) -> list[ToolCall]:
     return [call("work", {"name": str(n), "turns": count - n}, f"call_{n}") for n in range(count)]
 
 
 def test_calls_run_at_once_up_to_the_bound_and_results_keep_the_order():
     watch = Watch()
-    results = asyncio.run(executor(handler(watch.work), concurrency=4).execute_all(numbered(20)))
+    results = asyncio.run(executor(handler(watch.work), concurrency=4).execute_all(build_calls(20)))
     assert [text_of(result) for result in results] == [str(n) for n in range(20)]
     assert [result.call_id for result in results] == [f"call_{n}" for n in range(20)]
     assert watch.most == 4
@@ -52,7 +52,7 @@ def test_the_bound_holds_over_several_turns_at_once():
     runner = executor(handler(watch.work), concurrency=3)
 
     async def turns() -> None:
-        await asyncio.gather(*(runner.execute_all(numbered(5)) for _ in range(4)))
+        await asyncio.gather(*(runner.execute_all(build_calls(5)) for _ in range(4)))
 
     asyncio.run(turns())
     assert watch.most == 3

@@ -11,12 +11,12 @@ from tools.tool_calls import call, handler
 def do_nothing(arguments: object) -> None: ...
 
 
-def get_named(name: str) -> Handler:
+def build_handler(name: str) -> Handler:
     return handler(do_nothing, name)
 
 
 def test_what_is_registered_can_be_found_listed_and_taken_out():
-    registry = Registry(get_named("read"), get_named("write"))
+    registry = Registry(build_handler("read"), build_handler("write"))
     assert registry.has("read")
     assert "write" in registry
     assert not registry.has("erase")
@@ -42,17 +42,17 @@ def test_register_decorates_a_function():
 
 
 def test_a_second_tool_of_one_name_is_refused_and_the_first_stays():
-    first = get_named("read")
+    first = build_handler("read")
     registry = Registry(first)
     with pytest.raises(ToolDefinitionError, match="a tool named 'read' is already registered"):
-        registry.register(get_named("read"))
+        registry.register(build_handler("read"))
     assert registry.get("read") is first
 
 
 def test_a_namespace_distinguishes_tools_of_the_same_name():
-    registry = Registry(get_named("read"))
-    assert registry.register(get_named("read"), namespace="files").name == "files__read"
-    registry.register(get_named("write"), namespace="files")
+    registry = Registry(build_handler("read"))
+    assert registry.register(build_handler("read"), namespace="files").name == "files__read"
+    registry.register(build_handler("write"), namespace="files")
     assert registry.names == ("read", "files__read", "files__write")
     assert registry.definitions[1].name == "files__read"
     assert [each.name for each in registry.unregister_namespace("files")] == ["files__read", "files__write"]
@@ -69,7 +69,7 @@ def test_a_namespaced_function_still_converts_its_arguments():
 
 def test_a_call_that_names_its_namespace_apart_is_found():
     registry = Registry()
-    registry.register(get_named("read"), namespace="files")
+    registry.register(build_handler("read"), namespace="files")
     found = registry.find(call("read", namespace="files"))
     assert found is not None
     assert found.name == "files__read"
@@ -88,27 +88,27 @@ def test_a_call_that_names_its_namespace_apart_is_found():
     ],
 )
 def test_the_nearest_name_is_found_by_letters_and_without_its_namespace(asked, expected):
-    registry = Registry(get_named("get_weather"), get_named("send_mail"))
-    registry.register(get_named("read_file"), namespace="files")
+    registry = Registry(build_handler("get_weather"), build_handler("send_mail"))
+    registry.register(build_handler("read_file"), namespace="files")
     assert registry.nearest(asked)[0] == expected
 
 
 def test_nothing_is_near_a_name_that_is_like_no_other():
-    assert Registry(get_named("get_weather")).nearest("xyzzy") == ()
-    assert Registry(get_named("get_weather")).nearest("") == ()
-    assert Registry(get_named("get_weather")).nearest("x" * 1_000_000) == ()
+    assert Registry(build_handler("get_weather")).nearest("xyzzy") == ()
+    assert Registry(build_handler("get_weather")).nearest("") == ()
+    assert Registry(build_handler("get_weather")).nearest("x" * 1_000_000) == ()
 
 
 def test_the_repr_of_a_registry_lists_its_tools():
     assert repr(Registry()) == "<Registry of 0 tools>"
-    assert repr(Registry(get_named("read"))) == "<Registry of 1 tool: read>"
-    assert repr(Registry(get_named("read"), get_named("write"))) == "<Registry of 2 tools: read, write>"
+    assert repr(Registry(build_handler("read"))) == "<Registry of 1 tool: read>"
+    assert repr(Registry(build_handler("read"), build_handler("write"))) == "<Registry of 2 tools: read, write>"
 
 
 @pytest.mark.parametrize("name", ["", "two words", "ä", "x" * 129, "new\nline"])
 def test_a_name_that_no_model_accepts_is_rejected(name):
     with pytest.raises(ToolDefinitionError, match="is not a valid tool name"):
-        Registry(get_named(name))
+        Registry(build_handler(name))
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ def test_limits_that_make_no_sense_are_refused(flags):
 
 
 def test_a_call_with_a_namespace_never_reaches_a_tool_outside_it():
-    registry = Registry(get_named("read"))
-    registry.register(get_named("read"), namespace="files")
+    registry = Registry(build_handler("read"))
+    registry.register(build_handler("read"), namespace="files")
     found = registry.find(call("read", namespace="files"))
     assert found is not None
     assert found.name == "files__read"

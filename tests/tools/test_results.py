@@ -16,7 +16,7 @@ from tools.tool_calls import call, executor, handler, run, text_of
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
 
-def give(value: Any, **settings: Any) -> ToolResult:
+def convert_result(value: Any, **settings: Any) -> ToolResult:
     return run(handler(lambda arguments: value), **settings)
 
 
@@ -60,7 +60,7 @@ class Size(NamedTuple):
     ],
 )
 def test_a_value_is_rendered_as_json(value, expected):
-    result = give(value)
+    result = convert_result(value)
     assert result.content == (Data(json=expected),)
     assert not result.failed
 
@@ -68,16 +68,16 @@ def test_a_value_is_rendered_as_json(value, expected):
 def test_a_real_pydantic_model_is_rendered_as_json():
     pydantic = pytest.importorskip("pydantic")
     model = pydantic.create_model("Place", name=(str, ...), day=(dt.date, ...))
-    assert text_of(give(model(name="x", day=dt.date(2026, 1, 31)))) == '{"name":"x","day":"2026-01-31"}'
+    assert text_of(convert_result(model(name="x", day=dt.date(2026, 1, 31)))) == '{"name":"x","day":"2026-01-31"}'
 
 
 def test_text_stays_text():
-    assert give("rain").content == (Text(text="rain"),)
-    assert give('{"not": "read"}').content == (Text(text='{"not": "read"}'),)
+    assert convert_result("rain").content == (Text(text="rain"),)
+    assert convert_result('{"not": "read"}').content == (Text(text='{"not": "read"}'),)
 
 
 def test_half_a_surrogate_pair_does_not_break_a_result():
-    assert text_of(give("a\ud800b")) == "a?b"
+    assert text_of(convert_result("a\ud800b")) == "a?b"
 
 
 @pytest.mark.parametrize(
@@ -100,30 +100,30 @@ def test_half_a_surrogate_pair_does_not_break_a_result():
 )
 def test_bytes_are_media_by_how_they_begin(data, kind, media_type):
     expected = Media(kind=kind, media_type=media_type, source=Inline(base64.b64encode(data).decode()))
-    assert give(data).content == (expected,)
-    assert give(bytearray(data)).content == (expected,)
+    assert convert_result(data).content == (expected,)
+    assert convert_result(bytearray(data)).content == (expected,)
 
 
 def test_bytes_that_are_text_are_rendered_as_text():
-    assert give("müde".encode()).content == (Text(text="müde"),)
+    assert convert_result("müde".encode()).content == (Text(text="müde"),)
 
 
 def test_parts_are_kept_and_lists_of_them_mixed_with_values():
     picture = Media(kind="image", media_type="image/png", source=Link("https://example.com/a.png"))
     block = Opaque(dialect="messages", raw=b'{"type":"search_result"}')
-    assert give(picture).content == (picture,)
-    result = give(["a picture:", picture, {"width": 3}, block, b"text"])
+    assert convert_result(picture).content == (picture,)
+    result = convert_result(["a picture:", picture, {"width": 3}, block, b"text"])
     assert result.content == (Text(text="a picture:"), picture, Data(json=b'{"width":3}'), block, Text(text="text"))
 
 
 def test_a_tool_may_return_a_result_marked_as_failed():
-    result = give(ToolResult(call_id="ignored", content=(Text(text="no such file"),), failed=True))
+    result = convert_result(ToolResult(call_id="ignored", content=(Text(text="no such file"),), failed=True))
     assert (result.call_id, result.failed, text_of(result)) == ("call_1", True, "no such file")
 
 
 @pytest.mark.parametrize("value", [object(), {"a": object()}, {(1, 2): 3}, lambda: None, Model])
 def test_what_is_neither_text_nor_json_is_a_failed_result(value):
-    result = give(value)
+    result = convert_result(value)
     assert result.failed
     assert text_of(result).startswith("work ran, but what it returned cannot be told:")
 
@@ -131,11 +131,11 @@ def test_what_is_neither_text_nor_json_is_a_failed_result(value):
 def test_a_value_that_contains_itself_is_a_failed_result():
     value: list[Any] = []
     value.append(value)
-    assert give(value).failed
+    assert convert_result(value).failed
 
 
 def test_an_output_that_is_too_large_is_cut_with_a_notice():
-    result = give("x" * 5000, max_output=1000)
+    result = convert_result("x" * 5000, max_output=1000)
     assert result.failed
     assert result.content[0] == Text(text="x" * 1000)
     assert text_of(result).endswith(
@@ -144,19 +144,19 @@ def test_an_output_that_is_too_large_is_cut_with_a_notice():
 
 
 def test_a_cut_never_splits_a_character():
-    assert give("ä" * 100, max_output=11).content[0] == Text(text="ä" * 5)
+    assert convert_result("ä" * 100, max_output=11).content[0] == Text(text="ä" * 5)
 
 
 def test_json_that_is_cut_is_text():
-    assert give({"a": "x" * 100}, max_output=10).content[0] == Text(text='{"a":"xxxx')
+    assert convert_result({"a": "x" * 100}, max_output=10).content[0] == Text(text='{"a":"xxxx')
 
 
 def test_the_limit_counts_over_all_parts_and_media_have_their_own():
     parts = [Text(text="x" * 6), PNG, Text(text="y" * 6), Text(text="z")]
-    result = give(parts, max_output=10)
+    result = convert_result(parts, max_output=10)
     assert [type(part).__name__ for part in result.content] == ["Text", "Media", "Text", "Text"]
     assert text_of(result).startswith("xxxxxx\nyyyy\n[cut")
-    assert text_of(give(PNG, max_media=10)).startswith("[left out: image/png, 40 bytes]\n[cut")
+    assert text_of(convert_result(PNG, max_media=10)).startswith("[left out: image/png, 40 bytes]\n[cut")
 
 
 def test_a_tools_own_limit_comes_before_the_executors():
@@ -175,7 +175,7 @@ def test_an_output_that_is_spilled_is_not_lost_and_so_not_failed(asynchronous):
     async def spill_later(asked: Any, content: Any) -> str:
         return spill(asked, content)
 
-    result = give("x" * 50, max_output=10, spill=spill_later if asynchronous else spill)
+    result = convert_result("x" * 50, max_output=10, spill=spill_later if asynchronous else spill)
     assert not result.failed
     assert text_of(result).endswith("All of it is kept: read it with read_artifact('a1')]")
     assert kept == [("call_1", (Text(text="x" * 50),))]
@@ -185,7 +185,7 @@ def test_a_spill_that_fails_leaves_a_cut_and_failed_result():
     def spill(asked: Any, content: Any) -> str:
         raise OSError("disk full")
 
-    result = give("x" * 50, max_output=10, spill=spill)
+    result = convert_result("x" * 50, max_output=10, spill=spill)
     assert result.failed
     assert "disk full" not in text_of(result)
 
@@ -206,5 +206,5 @@ def test_no_text_of_a_tool_can_break_the_conversation():
         raise OSError("no such file: \udcff")
 
     assert text_of(run(handler(work))) == "work failed: OSError: no such file: ?"
-    assert text_of(give(Text(text="\udcff"))) == "?"
-    assert text_of(give(ToolResult(call_id="", content=(Text(text="\udcff"),)))) == "?"
+    assert text_of(convert_result(Text(text="\udcff"))) == "?"
+    assert text_of(convert_result(ToolResult(call_id="", content=(Text(text="\udcff"),)))) == "?"

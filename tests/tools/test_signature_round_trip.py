@@ -71,7 +71,7 @@ def containers(inner: st.SearchStrategy[Typed]) -> st.SearchStrategy[Typed]:
 TYPED = st.recursive(st.sampled_from(LEAVES), containers, max_leaves=4)
 
 
-def taking(kind: Any) -> Any:
+def build_tool(kind: Any) -> Any:
     """A tool that takes one value of a type, and what it was given."""
     seen: list[Any] = []
 
@@ -87,7 +87,7 @@ def taking(kind: Any) -> Any:
 def test_a_typed_value_survives_the_way_through_json(typed, data):
     kind, values = typed
     value = data.draw(values)
-    made, seen = taking(kind)
+    made, seen = build_tool(kind)
     arguments = {"value": msgspec.to_builtins(value)}
     schema = msgspec.json.decode(made.definition.parameters)
     assert jsonschema_rs.Draft202012Validator(schema).is_valid(arguments)
@@ -107,7 +107,7 @@ JSON = st.recursive(
 @settings(max_examples=150, deadline=None)
 @given(TYPED, JSON)
 def test_a_tool_never_sees_what_its_schema_does_not_admit(typed, value):
-    made, seen = taking(typed[0])
+    made, seen = build_tool(typed[0])
     schema = msgspec.json.decode(made.definition.parameters)
     admitted = jsonschema_rs.Draft202012Validator(schema).is_valid({"value": value})
     result = asyncio.run(executor(made).execute(call("take", {"value": value})))

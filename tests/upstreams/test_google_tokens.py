@@ -22,7 +22,7 @@ from dragoman.upstreams.google_tokens import (
 )
 
 
-def granted(tmp_path: Path, token_uri: str, **members: str) -> str:
+def write_grant(tmp_path: Path, token_uri: str, **members: str) -> str:
     """Write a user's grant, as Google's own tools do."""
     file = tmp_path / "credentials.json"
     grant = {"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"}
@@ -39,7 +39,7 @@ def ask(tokens: GoogleTokenSource, times: int) -> list[str]:
 
 def test_a_credentials_file_becomes_a_token_which_is_requested_once(tmp_path):
     with in_thread() as simulator:
-        file = granted(tmp_path, f"{simulator.base_url}/token")
+        file = write_grant(tmp_path, f"{simulator.base_url}/token")
         found = ask(GoogleTokenSource(partial(load_credentials_file, file), "vertex"), 10)
         assert len(set(found)) == 1
         assert found[0]
@@ -83,7 +83,7 @@ def test_an_invalid_credentials_file_is_a_gateway_error(tmp_path, text):
 
 
 def test_an_unreachable_token_server_is_reported(tmp_path):
-    file = granted(tmp_path, "http://127.0.0.1:9/token")
+    file = write_grant(tmp_path, "http://127.0.0.1:9/token")
     with pytest.raises(Problem, match="no usable Google credentials"):
         ask(GoogleTokenSource(partial(load_credentials_file, file), "vertex"), 1)
 

@@ -71,14 +71,14 @@ CREATED = {
 CALL = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "", "status": "in_progress"}
 
 
-def completed(*output, status="completed"):
+def complete(*output, status="completed"):
     return {
         "type": f"response.{status}",
         "response": {"id": "r", "model": "m", "status": status, "output": list(output)},
     }
 
 
-def added(item, index=0):
+def list_added(item, index=0):
     return {"type": "response.output_item.added", "output_index": index, "item": item}
 
 

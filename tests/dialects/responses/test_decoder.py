@@ -5,13 +5,13 @@ import pytest
 from dialects.responses.streams import (
     CALL,
     CREATED,
-    added,
     arguments,
-    completed,
+    complete,
     decode,
     done,
     encode,
     frames,
+    list_added,
     outcome,
     sse,
     text,
@@ -36,19 +36,19 @@ from dragoman.interpreter.stream import StreamTranslator
 
 def test_items_only_in_the_terminal_object_are_emitted():
     whole = {**CALL, "arguments": "{}", "status": "completed"}
-    response = outcome(decode(sse(CREATED, completed(text("hi"), whole))))
+    response = outcome(decode(sse(CREATED, complete(text("hi"), whole))))
     assert [type(part) for part in response.parts] == [Text, ToolCall]
     assert response.finish.reason == "tool_calls"
 
 
 def test_items_only_in_events_are_emitted_once():
-    response = outcome(decode(sse(CREATED, added(text("")), done(text("hi")), completed())))
+    response = outcome(decode(sse(CREATED, list_added(text("")), done(text("hi")), complete())))
     assert [part.text for part in response.parts] == ["hi"]
 
 
 def test_items_in_events_and_terminal_object_are_emitted_once_though_their_ids_change():
     first, second = text("hi", id="a"), text("hi", id="b")
-    response = outcome(decode(sse(CREATED, added(text("", id="x", content=[])), done(first), completed(second))))
+    response = outcome(decode(sse(CREATED, list_added(text("", id="x", content=[])), done(first), complete(second))))
     assert [part.text for part in response.parts] == ["hi"]
 
 
@@ -56,15 +56,15 @@ def test_parallel_calls_may_interleave_and_are_found_by_output_index():
     other = {**CALL, "id": "fc_2", "call_id": "c2"}
     data = sse(
         CREATED,
-        added(CALL, 0),
-        added(other, 1),
+        list_added(CALL, 0),
+        list_added(other, 1),
         arguments('{"a"', 0, item_id="changing"),
         arguments('{"b"', 1, item_id="ids"),
         arguments(":1}", 0),
         arguments(":2}", 1),
         done({**CALL, "arguments": '{"a":1}', "status": "completed"}, 0),
         done({**other, "arguments": '{"b":2}', "status": "completed"}, 1),
-        completed(),
+        complete(),
     )
     response = outcome(decode(data))
     assert [(part.id, part.arguments) for part in response.parts] == [("c1", '{"a":1}'), ("c2", '{"b":2}')]
@@ -74,13 +74,13 @@ def test_items_are_found_by_id_though_every_output_index_is_zero():
     other = {**CALL, "id": "fc_2", "call_id": "c2"}
     data = sse(
         CREATED,
-        added(CALL, 0),
-        added(other, 0),
+        list_added(CALL, 0),
+        list_added(other, 0),
         arguments('{"a":1}', 0, item_id="fc_1"),
         arguments('{"b":2}', 0, item_id="fc_2"),
         done({**CALL, "arguments": '{"a":1}'}, 0),
         done({**other, "arguments": '{"b":2}'}, 0),
-        completed({**CALL, "arguments": '{"a":1}'}, {**other, "arguments": '{"b":2}'}),
+        complete({**CALL, "arguments": '{"a":1}'}, {**other, "arguments": '{"b":2}'}),
     )
     assert [part.arguments for part in outcome(decode(data)).parts] == ['{"a":1}', '{"b":2}']
 
@@ -95,17 +95,17 @@ def test_items_are_found_by_id_though_every_output_index_is_zero():
     ],
 )
 def test_arguments_are_complete_from_deltas_done_or_the_item(last):
-    response = outcome(decode(sse(CREATED, added(CALL), *last, completed())))
+    response = outcome(decode(sse(CREATED, list_added(CALL), *last, complete())))
     assert response.parts[0].arguments == '{"a":1}'
 
 
 def test_a_call_without_arguments_has_an_empty_object():
-    assert outcome(decode(sse(CREATED, added(CALL), done(CALL), completed()))).parts[0].arguments == "{}"
+    assert outcome(decode(sse(CREATED, list_added(CALL), done(CALL), complete()))).parts[0].arguments == "{}"
 
 
 def test_a_late_named_call_starts_when_its_name_is_known():
     nameless = {**CALL, "name": "", "call_id": ""}
-    data = sse(CREATED, added(nameless), arguments('{"a":1}'), done({**CALL, "arguments": '{"a":1}'}), completed())
+    data = sse(CREATED, list_added(nameless), arguments('{"a":1}'), done({**CALL, "arguments": '{"a":1}'}), complete())
     response = outcome(decode(data))
     assert [(part.name, part.arguments) for part in response.parts] == [("f", '{"a":1}')]
 
@@ -116,7 +116,7 @@ def test_a_call_that_was_cut_is_not_complete():
         "type": "response.incomplete",
         "response": {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": [cut]},
     }
-    for events in ((added(CALL), arguments('{"a":'), done(cut)), (added(CALL), arguments('{"a":')), ()):
+    for events in ((list_added(CALL), arguments('{"a":'), done(cut)), (list_added(CALL), arguments('{"a":')), ()):
         response = outcome(decode(sse(CREATED, *events, terminal)))
         assert response.parts[0].complete is False
         assert response.finish == Finish("length", "max_output_tokens")
@@ -132,7 +132,7 @@ def test_several_summaries_are_one_part_with_the_final_signature():
     events = decode(
         sse(
             CREATED,
-            added(item),
+            list_added(item),
             {"type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": 0, "delta": "one"},
             {
                 "type": "response.reasoning_summary_part.added",
@@ -141,7 +141,7 @@ def test_several_summaries_are_one_part_with_the_final_signature():
                 "part": {"type": "summary_text", "text": ""},
             },
             done(final),
-            completed(),
+            complete(),
         )
     )
     assert [event.signature.value for event in events if isinstance(event, PartSigned)] == ["final"]
@@ -158,7 +158,7 @@ def test_raw_reasoning_is_emitted_and_encoded_as_content():
         "item_id": "rs_1",
         "delta": "hmm",
     }
-    response = outcome(decode(sse(CREATED, added(item), delta, done(final), completed())))
+    response = outcome(decode(sse(CREATED, list_added(item), delta, done(final), complete())))
     assert response.parts[0].texts == ("hmm",)
     told = frames(encode(replay(response)))
     assert "response.reasoning_text.delta" in [name for name, _ in told]
@@ -173,7 +173,7 @@ def test_a_text_without_an_added_event_is_emitted():
         "content_index": 0,
         "delta": "hi",
     }
-    assert outcome(decode(sse(CREATED, delta, completed()))).parts[0].text == "hi"
+    assert outcome(decode(sse(CREATED, delta, complete()))).parts[0].text == "hi"
 
 
 def test_a_citation_is_emitted_once():
@@ -188,7 +188,9 @@ def test_a_citation_is_emitted_once():
         "annotation": note,
     }
     delta = {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "hi"}
-    response = outcome(decode(sse(CREATED, added(text("", content=[])), delta, event, done(final), completed(final))))
+    response = outcome(
+        decode(sse(CREATED, list_added(text("", content=[])), delta, event, done(final), complete(final)))
+    )
     assert [citation.url for citation in response.parts[0].citations] == ["https://x", "https://y"]
 
 
@@ -197,7 +199,7 @@ def test_hosted_items_are_emitted_whole_and_in_order():
     second = {**first, "id": "b"}
     progress = {"type": "response.mcp_list_tools.completed", "output_index": 1, "item_id": "b"}
     events = decode(
-        sse(CREATED, added(first, 0), added(second, 1), progress, done(second, 1), done(first, 0), completed())
+        sse(CREATED, list_added(first, 0), list_added(second, 1), progress, done(second, 1), done(first, 0), complete())
     )
     assert [json.loads(part.raw)["id"] for part in outcome(events).parts] == ["a", "b"]
     assert not any(isinstance(event, Native) and "/stream/" in event.field for event in events)
@@ -206,7 +208,7 @@ def test_hosted_items_are_emitted_whole_and_in_order():
 def test_an_unknown_event_is_kept_and_sent_on():
     novelty = {"type": "response.hologram.delta", "sequence_number": 9, "delta": {"rays": 7}}
     early = {"type": "codex.rate_limits", "limit": 1}
-    response = outcome(decode(sse(early, CREATED, novelty, completed())))
+    response = outcome(decode(sse(early, CREATED, novelty, complete())))
     assert [json.loads(raw) for raw in response.extras.fields.values()] == [early, novelty]
     assert frames(encode(replay(response)))[3] == (
         "response.hologram.delta",
@@ -242,7 +244,7 @@ def test_an_unknown_event_is_kept_and_sent_on():
 )
 def test_an_error_in_the_stream_fails_it_with_the_vendors_class(event, kind):
     for before in ((), (CREATED,)):
-        events = decode(sse(*before, event, completed()))
+        events = decode(sse(*before, event, complete()))
         assert outcome(events).kind == kind
         assert isinstance(events[-1], Failed)
 
@@ -252,19 +254,19 @@ def test_an_error_in_the_stream_fails_it_with_the_vendors_class(event, kind):
     [b"", b"data: {broken\n\n", b"data: [DONE]\n\n", b'data: {"type":"response.completed","resp', b"data: \xff\n\n"],
 )
 def test_a_stream_without_its_terminal_event_fails(tail):
-    data = sse(CREATED, added(text("", content=[]))) + tail
+    data = sse(CREATED, list_added(text("", content=[]))) + tail
     assert outcome(decode(data)).kind == "malformed_reply"
 
 
 def test_nothing_is_emitted_after_the_end():
     decoder = ResponsesDecoder()
-    events = decoder.feed(sse(CREATED, completed(), completed(text("again"))))
+    events = decoder.feed(sse(CREATED, complete(), complete(text("again"))))
     assert [type(event) for event in events] == [Started, Finished]
     assert decoder.feed(sse(CREATED)) == decoder.close() == []
 
 
 def test_usage_and_fields_of_the_terminal_object_are_emitted():
-    terminal = completed()
+    terminal = complete()
     terminal["response"] |= {
         "usage": {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7},
         "service_tier": "flex",
@@ -280,7 +282,7 @@ def test_a_message_of_two_parts_is_one_item_again():
     events = decode(
         sse(
             CREATED,
-            added(text("", content=[])),
+            list_added(text("", content=[])),
             {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "a"},
             {
                 "type": "response.content_part.added",
@@ -290,7 +292,7 @@ def test_a_message_of_two_parts_is_one_item_again():
             },
             {"type": "response.refusal.delta", "output_index": 0, "content_index": 1, "delta": "no"},
             done(final),
-            completed(final),
+            complete(final),
         )
     )
     assert [event.index for event in events if isinstance(event, PartEnded)] == [0, 1]
@@ -305,10 +307,10 @@ def test_text_whose_only_part_has_index_one_is_not_repeated_by_its_whole_item(cl
     with_item, with_reply = ends
     data = sse(
         CREATED,
-        added(text("", content=[])),
+        list_added(text("", content=[])),
         {"type": "response.output_text.delta", "output_index": 0, "content_index": 1, "delta": "Hel"},
         *([done(final)] if with_item else []),
-        completed(*([final] if with_reply else [])),
+        complete(*([final] if with_reply else [])),
     )
     response = outcome(decode(data))
     assert [part.text for part in response.parts] == ["Hello"]
@@ -325,7 +327,7 @@ def test_parts_that_are_counted_from_one_are_matched_in_order():
         {"type": "response.output_text.delta", "output_index": 0, "content_index": index, "delta": delta}
         for index, delta in ((1, "a"), (2, "b"))
     ]
-    response = outcome(decode(sse(CREATED, added(text("", content=[])), *deltas, done(final), completed(final))))
+    response = outcome(decode(sse(CREATED, list_added(text("", content=[])), *deltas, done(final), complete(final))))
     assert [part.text for part in response.parts] == ["a", "b"]
 
 
@@ -333,5 +335,5 @@ def test_a_summary_whose_only_index_is_one_is_not_repeated_by_its_whole_item():
     item = {"type": "reasoning", "id": "rs_1", "summary": []}
     final = {**item, "summary": [{"type": "summary_text", "text": "why"}]}
     delta = {"type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": 1, "delta": "wh"}
-    response = outcome(decode(sse(CREATED, added(item), delta, done(final), completed(final))))
+    response = outcome(decode(sse(CREATED, list_added(item), delta, done(final), complete(final))))
     assert "".join(response.parts[0].texts) == "why"

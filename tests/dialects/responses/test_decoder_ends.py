@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dialects.outline import outline
-from dialects.responses.streams import CREATED, added, completed, decode, done, sse
+from dialects.responses.streams import CREATED, complete, decode, done, list_added, sse
 from dragoman.core.events import Failed
 from dragoman.core.stream import check_events
 from dragoman.dialects.responses.decoder import ResponsesDecoder
@@ -33,7 +33,7 @@ def test_unknown_events_are_kept():
         event("shell_call_command.delta", delta="x"),
         {"type": "codex.rate_limits", "output_index": "odd"},
         ["a list"],
-        completed(),
+        complete(),
     ]
     assert (
         outline_events(*events)
@@ -103,7 +103,7 @@ def test_the_name_of_a_frame_counts_where_the_event_has_none():
     start = b'event: response.created\ndata: {"response":{"id":"r","model":"m"}}\n\n'
     odd = b"event: odd\ndata: 7\n\n"
     assert (
-        outline(decode(start + odd + b"data: [DONE]\n\n" + sse(completed())))
+        outline(decode(start + odd + b"data: [DONE]\n\n" + sse(complete())))
         == """\
 Started id='r' model='m'
 Native dialect='responses' field='/stream/0' raw=b'7'
@@ -135,18 +135,18 @@ HOSTED = [
 
 @pytest.mark.parametrize("kind", HOSTED)
 def test_the_progress_of_every_hosted_tool_is_padding(kind: str):
-    nothing = outline_events(CREATED, completed())
-    assert outline_events(CREATED, event(f"{kind}.in_progress"), {"type": f"{kind}.done"}, completed()) == nothing
-    assert outline_events(CREATED, event(f"{kind}.partial_image"), completed()) != nothing
-    assert outline_events(CREATED, event(f"{kind}s.in_progress"), completed()) != nothing
+    nothing = outline_events(CREATED, complete())
+    assert outline_events(CREATED, event(f"{kind}.in_progress"), {"type": f"{kind}.done"}, complete()) == nothing
+    assert outline_events(CREATED, event(f"{kind}.partial_image"), complete()) != nothing
+    assert outline_events(CREATED, event(f"{kind}s.in_progress"), complete()) != nothing
 
 
 def test_a_done_item_without_its_text_keeps_the_emitted_text():
     message = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
     delta = event("output_text.delta", item_id="msg_1", output_index=0, delta="Hi")
     ended = "PartDelta index=0 text='Hi'\nPartEnded index=0\nFinished"
-    assert ended in outline_events(CREATED, added(message), delta, done(message), completed(message))
-    assert ended in outline_events(CREATED, added(message), delta, completed(message))
+    assert ended in outline_events(CREATED, list_added(message), delta, done(message), complete(message))
+    assert ended in outline_events(CREATED, list_added(message), delta, complete(message))
 
 
 @pytest.mark.parametrize("number", [-1, 10**9])

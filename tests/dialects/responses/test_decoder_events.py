@@ -3,7 +3,7 @@
 from typing import Any
 
 from dialects.outline import outline
-from dialects.responses.streams import CALL, CREATED, added, arguments, completed, decode, done, sse, text
+from dialects.responses.streams import CALL, CREATED, arguments, complete, decode, done, list_added, sse, text
 from dragoman.core.stream import check_events
 
 
@@ -37,7 +37,7 @@ def test_a_message_is_emitted_as_it_arrives():
         outline_events(
             CREATED,
             event("in_progress", response=CREATED["response"]),
-            added(MESSAGE),
+            list_added(MESSAGE),
             event("content_part.added", **AT, part={"type": "output_text", "text": ""}),
             event("output_text.delta", **AT, delta="H"),
             event("output_text.delta", **AT, delta=""),
@@ -51,7 +51,7 @@ def test_a_message_is_emitted_as_it_arrives():
             event("content_part.done", **second, part=refusal),
             done({**MESSAGE, "status": "incomplete", "content": [whole, refusal, {"type": "odd"}]}),
             event("output_text.delta", **AT, delta="late"),
-            completed({**MESSAGE, "content": [whole, refusal]}),
+            complete({**MESSAGE, "content": [whole, refusal]}),
         )
         == """\
 Started id='r' model='m' created=1
@@ -81,17 +81,17 @@ def test_calls_are_emitted_as_they_arrive():
     assert (
         outline_events(
             CREATED,
-            added(CALL),
+            list_added(CALL),
             arguments('{"a"', item_id="fc_1"),
             arguments(":", item_id="changed"),
-            added(CUSTOM, 1),
+            list_added(CUSTOM, 1),
             event("custom_tool_call_input.delta", **at, delta="te"),
             event("custom_tool_call_input.done", **at, input="tex"),
             event("function_call_arguments.done", output_index=0, arguments='{"a":1'),
             done(custom, 1),
             done(whole),
             arguments("late", item_id="fc_1"),
-            completed(whole, custom),
+            complete(whole, custom),
         )
         == """\
 Started id='r' model='m' created=1
@@ -119,7 +119,7 @@ def test_reasoning_is_emitted_as_it_arrives():
     assert (
         outline_events(
             CREATED,
-            added(REASONING),
+            list_added(REASONING),
             event("reasoning_summary_part.added", **at, summary_index=0, part={"type": "summary_text", "text": ""}),
             event("reasoning_summary_text.delta", **at, summary_index=0, delta="a"),
             event("reasoning_summary_text.done", **at, summary_index=0, text="ab"),
@@ -127,7 +127,7 @@ def test_reasoning_is_emitted_as_it_arrives():
             event("reasoning_summary_text.delta", **at, summary_index=1, delta="c"),
             event("reasoning_text.delta", **at, content_index=0, delta="never"),
             done({**REASONING, "summary": summaries, "encrypted_content": "e"}),
-            added({"type": "reasoning", "id": "rs_2", "summary": []}, 1),
+            list_added({"type": "reasoning", "id": "rs_2", "summary": []}, 1),
             event(
                 "content_part.added",
                 item_id="rs_2",
@@ -139,7 +139,7 @@ def test_reasoning_is_emitted_as_it_arrives():
             event("reasoning_text.done", item_id="rs_2", output_index=1, content_index=0, text="ra"),
             event("reasoning_summary_text.delta", item_id="rs_2", output_index=1, summary_index=0, delta="never"),
             done(raw, 1),
-            completed(),
+            complete(),
         )
         == """\
 Started id='r' model='m' created=1
@@ -170,7 +170,7 @@ def test_items_without_an_added_event_are_emitted_too():
             event("refusal.delta", item_id="msg_3", output_index=2, delta="no"),
             event("reasoning_summary_text.delta", item_id="rs_1", output_index=3, delta="r"),
             event("output_text.done", item_id="msg_4", output_index=4, text="whole"),
-            completed(),
+            complete(),
         )
         == """\
 Started id='' model=''
@@ -202,7 +202,7 @@ def test_items_only_in_the_terminal_object_are_emitted_from_there():
     search = {"type": "web_search_call", "id": "ws_1"}
     assert (
         outline_events(
-            CREATED, completed(REASONING, text("Hi"), {**CALL, "arguments": "{}", "status": "completed"}, search)
+            CREATED, complete(REASONING, text("Hi"), {**CALL, "arguments": "{}", "status": "completed"}, search)
         )
         == """\
 Started id='r' model='m' created=1
@@ -226,13 +226,13 @@ def test_hosted_items_are_emitted_whole_and_in_their_order():
     assert (
         outline_events(
             CREATED,
-            added({"type": "web_search_call", "id": "a"}),
+            list_added({"type": "web_search_call", "id": "a"}),
             event("web_search_call.searching", output_index=0),
-            added({"type": "web_search_call", "id": "b"}, 1),
+            list_added({"type": "web_search_call", "id": "b"}, 1),
             done(second, 1),
             event("output_text.delta", item_id="msg_1", output_index=2, delta="x"),
             done(first),
-            completed(first, second, text("x")),
+            complete(first, second, text("x")),
         )
         == """\
 Started id='r' model='m' created=1
@@ -253,9 +253,9 @@ def test_a_cut_reply_ends_its_parts_as_far_as_they_came():
     assert (
         outline_events(
             CREATED,
-            added(CALL),
+            list_added(CALL),
             arguments('{"a"', item_id="fc_1"),
-            added(CUSTOM, 1),
+            list_added(CUSTOM, 1),
             event("custom_tool_call_input.delta", **at, delta="te"),
             {
                 "type": "response.incomplete",
@@ -290,7 +290,7 @@ Finished finish=Finish(reason='length', raw='max_output_tokens')
 
 def test_a_call_without_arguments_has_none():
     assert (
-        outline_events(CREATED, added(CALL), completed())
+        outline_events(CREATED, list_added(CALL), complete())
         == """\
 Started id='r' model='m' created=1
 PartStarted index=0 part=ToolCall(where='/output/0', extras=responses{'/id': '"fc_1"'}, id='c1', name='f', arguments='')
@@ -305,11 +305,11 @@ def test_empty_reasoning_keeps_its_position():
     assert (
         outline_events(
             CREATED,
-            added(REASONING),
-            added(CALL, 1),
+            list_added(REASONING),
+            list_added(CALL, 1),
             done(CALL, 1),
             done({**REASONING, "encrypted_content": "e"}),
-            completed(),
+            complete(),
         )
         == """\
 Started id='r' model='m' created=1
@@ -328,7 +328,7 @@ Finished finish=Finish(reason='tool_calls', raw='completed')
 def test_an_added_part_without_deltas_is_emitted():
     assert (
         outline_events(
-            CREATED, added(MESSAGE), event("content_part.added", **AT, part={"type": "output_text"}), completed()
+            CREATED, list_added(MESSAGE), event("content_part.added", **AT, part={"type": "output_text"}), complete()
         )
         == """\
 Started id='r' model='m' created=1
@@ -337,9 +337,11 @@ PartEnded index=0
 Finished finish=Finish(reason='stop', raw='completed')
 """
     )
-    assert outline_events(CREATED, added(MESSAGE), event("content_part.added", **AT), completed()).count("Text(") == 1
+    assert (
+        outline_events(CREATED, list_added(MESSAGE), event("content_part.added", **AT), complete()).count("Text(") == 1
+    )
     assert "Text(" not in outline_events(
-        CREATED, added(MESSAGE), event("content_part.added", **AT, part={"type": "odd"}), completed()
+        CREATED, list_added(MESSAGE), event("content_part.added", **AT, part={"type": "odd"}), complete()
     )
 
 
@@ -349,12 +351,12 @@ def test_an_item_announced_twice_is_one_until_it_is_done():
     assert (
         outline_events(
             CREATED,
-            added(CALL),
-            added(CALL),
+            list_added(CALL),
+            list_added(CALL),
             done(whole),
-            added({**CALL, "call_id": "c2"}, 1),
+            list_added({**CALL, "call_id": "c2"}, 1),
             done(again, 1),
-            completed(whole, again),
+            complete(whole, again),
         )
         == """\
 Started id='r' model='m' created=1
@@ -373,7 +375,7 @@ def test_a_done_part_without_an_index_is_emitted_whole():
     whole = {"type": "output_text", "text": "Hi!", "annotations": [NOTE]}
     done_part = event("content_part.done", item_id="msg_1", part=whole)
     events = outline_events(
-        CREATED, added(MESSAGE), event("output_text.delta", **AT, delta="H"), done_part, completed()
+        CREATED, list_added(MESSAGE), event("output_text.delta", **AT, delta="H"), done_part, complete()
     )
     assert "PartDelta index=0 text='i!'\nPartCited index=0" in events
 
@@ -381,8 +383,8 @@ def test_a_done_part_without_an_index_is_emitted_whole():
 def test_added_raw_reasoning_without_deltas_is_emitted():
     announced = event("content_part.added", item_id="rs_1", output_index=0, part={"type": "reasoning_text"})
     assert "part=Reasoning(where='/output/0', spelling='content'" in outline_events(
-        CREATED, added(REASONING), announced, completed()
+        CREATED, list_added(REASONING), announced, complete()
     )
     assert "part=Reasoning(where='/output/0', extras" in outline_events(
-        CREATED, added(REASONING), added(CALL, 1), completed()
+        CREATED, list_added(REASONING), list_added(CALL, 1), complete()
     )

@@ -11,7 +11,7 @@ from dragoman.simulator import Answer, Call
 from dragoman.simulator.runner import in_thread
 from end_to_end.gateway.test_agents import toolbox
 from server.agents import Client
-from server.conftest import serving
+from server.conftest import run_server_gateway
 
 PRICES = {"*": PriceTable(input=1_000_000.0, output=0.0)}
 """Every token of input costs 1."""
@@ -38,7 +38,7 @@ def gateway():
     }
     with (
         in_thread(script=endless) as simulator,
-        serving(simulator, agents=agents, prices=PRICES, tools=toolbox()) as running,
+        run_server_gateway(simulator, agents=agents, prices=PRICES, tools=toolbox()) as running,
     ):
         yield running
 

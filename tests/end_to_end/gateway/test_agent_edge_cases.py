@@ -9,7 +9,7 @@ from dragoman.simulator import Answer, Call, read_fault
 from dragoman.simulator.runner import in_thread
 from end_to_end.gateway.test_agents import toolbox
 from server.agents import CLIENTS, Client
-from server.conftest import serving
+from server.conftest import run_server_gateway
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 BOTH = {"get_weather": CITY, "get_time": CITY}
@@ -41,7 +41,10 @@ def gateway():
         name: AgentTable(model=name.removeprefix("my-"), tools=("files", "add"))
         for name in ("my-gem", "my-claude", "my-resp")
     }
-    with in_thread(script=write_script) as simulator, serving(simulator, agents=agents, tools=toolbox()) as running:
+    with (
+        in_thread(script=write_script) as simulator,
+        run_server_gateway(simulator, agents=agents, tools=toolbox()) as running,
+    ):
         yield running
 
 
@@ -134,7 +137,7 @@ def test_another_upstream_continues_a_run_when_one_fails_midway(dialect, stream)
     agents = {"helper": AgentTable(model="either", tools=("files",))}
     with (
         in_thread(script=failing) as simulator,
-        serving(simulator, agents=agents, tools=toolbox(), models=models) as gateway,
+        run_server_gateway(simulator, agents=agents, tools=toolbox(), models=models) as gateway,
     ):
         heard = Client(gateway, dialect, stream=stream, model="helper").ask("go")
         assert heard.text == "I read.\n\nIt said <a>"

@@ -12,7 +12,7 @@ from dragoman.simulator.runner import in_thread
 from end_to_end.gateway.test_agents import toolbox
 from oracles.clients import genai
 from server.agents import CLIENTS, WEATHER, Client
-from server.conftest import serving
+from server.conftest import run_server_gateway
 
 MODELS = {"chat": "my-gem", "responses": "my-claude", "messages": "my-resp", "gemini": "my-gpt"}
 
@@ -37,7 +37,10 @@ def write_script(received):
 @pytest.fixture(scope="module")
 def gateway():
     agents = {name: AgentTable(model=name.removeprefix("my-"), tools=("add",)) for name in MODELS.values()}
-    with in_thread(script=write_script) as simulator, serving(simulator, agents=agents, tools=toolbox()) as running:
+    with (
+        in_thread(script=write_script) as simulator,
+        run_server_gateway(simulator, agents=agents, tools=toolbox()) as running,
+    ):
         yield running
 
 
@@ -102,7 +105,7 @@ def test_an_agent_name_is_rejected_where_only_a_model_is_possible(gateway):
     with (
         in_thread() as simulator,
         pytest.raises(ConfigError, match=r"agents\.outer\.model: 'inner' is an agent"),
-        serving(simulator, agents=agents),
+        run_server_gateway(simulator, agents=agents),
     ):
         pass
 
@@ -110,7 +113,9 @@ def test_an_agent_name_is_rejected_where_only_a_model_is_possible(gateway):
 def test_tools_of_a_program_are_not_reported_as_unknown_names(gateway, caplog):
     with (
         in_thread() as simulator,
-        serving(simulator, agents={"a": AgentTable(model="gpt", tools=("add", "files", "subtract"))}, tools=toolbox()),
+        run_server_gateway(
+            simulator, agents={"a": AgentTable(model="gpt", tools=("add", "files", "subtract"))}, tools=toolbox()
+        ),
     ):
         told = [record.getMessage() for record in caplog.records if "unknown tool or server" in record.getMessage()]
     assert [words.partition(": ")[2].partition(";")[0] for words in told] == ["unknown tool or server 'subtract'"]

@@ -9,7 +9,7 @@ from dragoman.simulator import Answer, Call
 from dragoman.simulator.runner import in_thread
 from dragoman.tools import Handler, Registry
 from server.agents import Client
-from server.conftest import serving
+from server.conftest import run_server_gateway
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 UPSTREAMS = ["gem", "vgem", "claude", "gpt", "resp"]
@@ -60,7 +60,10 @@ def toolbox():
 @pytest.fixture(scope="module")
 def gateway():
     agents = {f"my-{name}": AgentTable(model=name, tools=tuple(OUTPUTS)) for name in UPSTREAMS}
-    with in_thread(script=write_script) as simulator, serving(simulator, agents=agents, tools=toolbox()) as running:
+    with (
+        in_thread(script=write_script) as simulator,
+        run_server_gateway(simulator, agents=agents, tools=toolbox()) as running,
+    ):
         yield running
 
 

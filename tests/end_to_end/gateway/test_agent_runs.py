@@ -17,7 +17,7 @@ from dragoman.tools import Handler, Registry, ToolFailure, tool
 from end_to_end.gateway.test_agents import list_seen_since, toolbox, write_script
 from end_to_end.gateway.test_background import until_done
 from server.agents import CLIENTS, WEATHER, Client
-from server.conftest import serving
+from server.conftest import run_server_gateway
 
 HELPER = {"helper": AgentTable(model="gem", tools=("files", "add", "wait", "fail", "page", "send"))}
 
@@ -63,7 +63,7 @@ def start():
 
         def begin(script, tools, **more):
             simulator = stack.enter_context(in_thread(script=script))
-            return stack.enter_context(serving(simulator, **{"tools": tools, "agents": HELPER, **more}))
+            return stack.enter_context(run_server_gateway(simulator, **{"tools": tools, "agents": HELPER, **more}))
 
         yield begin
 
@@ -198,7 +198,7 @@ def test_strict_mode_rejects_losses_of_an_agents_model(start):
 def test_an_agent_with_an_unknown_model_is_an_error_at_startup():
     agents = {"lost": AgentTable(model="nothing-such")}
     with in_thread() as simulator, ExitStack() as stack:
-        gateway = serving(simulator, agents=agents)
+        gateway = run_server_gateway(simulator, agents=agents)
         with pytest.raises(ConfigError, match=r"agents\.lost\.model: no upstream"):
             stack.enter_context(gateway)
 
@@ -206,10 +206,10 @@ def test_an_agent_with_an_unknown_model_is_an_error_at_startup():
 def test_what_one_process_left_out_another_puts_back(tmp_path):
     kept = SessionsTable(url=f"sqlite:///{tmp_path}/s.db")
     with in_thread(script=write_script) as simulator:
-        with serving(simulator, tools=toolbox(), agents=HELPER, sessions=kept) as gateway:
+        with run_server_gateway(simulator, tools=toolbox(), agents=HELPER, sessions=kept) as gateway:
             client = Client(gateway, "chat", stream=True, model="helper")
             heard = client.ask("mixed", schemas=WEATHER)
-        with serving(simulator, tools=toolbox(), agents=HELPER, sessions=kept) as gateway:
+        with run_server_gateway(simulator, tools=toolbox(), agents=HELPER, sessions=kept) as gateway:
             other = Client(gateway, "chat", stream=True, model="helper")
             other.history = client.history
             other.answer(heard, {"get_weather": "sunny"})

@@ -84,7 +84,6 @@ def write_script(received):
 @pytest.fixture(scope="module")
 def gateway():
     from dragoman.simulator.runner import in_thread
-    from server.conftest import serving
 
     agents = {
         f"helper-{name}": AgentTable(model=name, tools=("files", "add"), system="You are a helper.") for name in MODELS

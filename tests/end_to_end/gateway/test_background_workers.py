@@ -13,7 +13,7 @@ from dragoman.simulator.runner import in_thread
 from dragoman.tools import tool
 from end_to_end.gateway.test_agent_runs import Patient, call_tool
 from end_to_end.gateway.test_background import until_done
-from server.conftest import serving
+from server.conftest import run_server_gateway
 from server.processes import until
 
 
@@ -25,7 +25,7 @@ class Two:
         names = tuple(each.name for each in tools)
         settings = {"agents": {"helper": AgentTable(model="gem", tools=names)}, "tools": tools, **more}
         settings["sessions"] = SessionsTable(url=f"sqlite:///{folder}/s.db")
-        self.gateways = [stack.enter_context(serving(self.simulator, **settings)) for _ in range(2)]
+        self.gateways = [stack.enter_context(run_server_gateway(self.simulator, **settings)) for _ in range(2)]
         self.here, self.there = (
             gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
             for gateway in self.gateways
@@ -71,11 +71,11 @@ def test_a_response_whose_gateway_was_stopped_has_failed_with_its_partial_output
     patient, sessions = Patient(), SessionsTable(url=f"sqlite:///{tmp_path}/s.db")
     settings = {"agents": {"helper": AgentTable(model="gem", tools=("wait",))}, "sessions": sessions}
     with in_thread(script=speak) as simulator:
-        with serving(simulator, tools=[patient.handler], **settings) as gateway:
+        with run_server_gateway(simulator, tools=[patient.handler], **settings) as gateway:
             client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
             begun = client.responses.create(model="helper", input="go", background=True)
             assert patient.begun.wait(10)
-        with serving(simulator, **settings) as gateway:
+        with run_server_gateway(simulator, **settings) as gateway:
             client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
             found = client.responses.retrieve(begun.id)
     assert (found.status, found.output_text) == ("failed", "I begin.")

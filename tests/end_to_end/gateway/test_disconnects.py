@@ -66,7 +66,7 @@ class Upstream:
         self.left.release()
 
 
-async def left(gateway, upstream: Upstream, *, streamed: bool, hears: bool) -> None:
+async def leave(gateway, upstream: Upstream, *, streamed: bool, hears: bool) -> None:
     """Send a request, and disconnect once the upstream has received it."""
     host, _, port = gateway.base_url.removeprefix("http://").partition(":")
     body = json.dumps({"model": "mine/m", "stream": streamed, "messages": [{"role": "user", "content": "x"}]}).encode()
@@ -96,7 +96,7 @@ def test_a_client_that_leaves_ends_the_request_upstream_at_once(serve, streamed,
         async with Upstream(SAID[said]) as upstream:
             gateway = serve(upstreams={"mine": upstream.table}, **NO_TIMER)
             for _ in range(TIMES):
-                await left(gateway, upstream, streamed=streamed, hears=said == "the first of a stream")
+                await leave(gateway, upstream, streamed=streamed, hears=said == "the first of a stream")
                 await asyncio.wait_for(upstream.left.acquire(), PATIENCE)
 
     asyncio.run(steps())
@@ -107,7 +107,7 @@ def test_a_client_that_leaves_while_another_try_is_waited_for_ends_the_waiting(s
     async def steps() -> None:
         async with Upstream(BUSY) as upstream:
             gateway = serve(upstreams={"mine": upstream.table}, **NO_TIMER)
-            await left(gateway, upstream, streamed=streamed, hears=False)
+            await leave(gateway, upstream, streamed=streamed, hears=False)
             records = await asyncio.to_thread(gateway.wait_for_records, 1)
             assert [(record.outcome, record.tries) for record in records] == [("left", 1)]
             assert upstream.requests == 1

@@ -26,7 +26,7 @@ from dragoman.tools import tool
 from end_to_end.gateway.test_background import until_done
 from mcp_hosts import post
 from server.agents import Client
-from server.conftest import Gateway, serving
+from server.conftest import Gateway, run_server_gateway
 from server.processes import until
 
 
@@ -120,7 +120,7 @@ class World:
             self.charged.append(cents)
             return f"charged {cents}"
 
-        with serving(
+        with run_server_gateway(
             self.simulator,
             tools=[tool(charge, side_effects=True)],
             agents={"helper": AgentTable(model="gem", tools=("charge",))},

@@ -15,7 +15,7 @@ from dragoman.tools import Registry
 from end_to_end.gateway.test_agents import toolbox, write_script
 from end_to_end.gateway.test_remote_tools import BETAS, MCP, SERVER, TOOLSET
 from server.agents import Client
-from server.conftest import serving
+from server.conftest import run_server_gateway
 
 KEYS = (
     KeyTable(key="k-all", name="all"),
@@ -31,7 +31,7 @@ def gateway():
     agents = {"helper": AgentTable(model="gpt", tools=("files",))}
     with (
         in_thread(script=write_script) as simulator,
-        serving(simulator, keys=KEYS, agents=agents, tools=toolbox()) as running,
+        run_server_gateway(simulator, keys=KEYS, agents=agents, tools=toolbox()) as running,
     ):
         yield running
 
@@ -99,7 +99,7 @@ def test_what_was_kept_of_an_output_for_one_key_another_does_not_read():
         """Say much."""
         return "0123456789" * 40_000
 
-    with in_thread(script=read) as simulator, serving(simulator, keys=KEYS, tools=tools) as gateway:
+    with in_thread(script=read) as simulator, run_server_gateway(simulator, keys=KEYS, tools=tools) as gateway:
 
         def told(key: str, words: str) -> str:
             return Client(gateway, "chat", stream=False, key=key).ask(words, {"x-dragoman-tools": "big"}).text

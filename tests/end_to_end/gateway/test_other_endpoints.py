@@ -101,7 +101,7 @@ class Passing:
 
 
 @contextmanager
-def passing(*keys: KeyTable, more: dict[str, UpstreamTable] | None = None) -> Generator[Passing]:
+def run_gateway(*keys: KeyTable, more: dict[str, UpstreamTable] | None = None) -> Generator[Passing]:
     vendor = Vendor()
     with run_in_thread(lambda: listen(vendor.handle, grace=0.1), "vendor") as server:
         vendor.base_url = server.base_url
@@ -123,7 +123,7 @@ def passing(*keys: KeyTable, more: dict[str, UpstreamTable] | None = None) -> Ge
 
 @pytest.fixture(scope="module")
 def shared() -> Generator[Passing]:
-    with passing() as started:
+    with run_gateway() as started:
         yield started
 
 
@@ -311,7 +311,7 @@ def test_a_model_of_another_vendor_has_no_such_endpoint(shared):
 
 def test_of_two_upstreams_one_must_be_named():
     other = {"oai2": UpstreamTable(kind="openai-responses", base_url="http://127.0.0.1:9/v1", api_key="k")}
-    with passing(more=other) as gateway:
+    with run_gateway(more=other) as gateway:
         told = httpx2.get(f"{gateway.base_url}/v1/files")
         assert told.status_code == 404
         assert "/upstreams/oai/v1/files" in told.json()["error"]["message"]
@@ -324,7 +324,7 @@ def test_a_key_can_use_only_the_paths_that_its_patterns_allow():
         KeyTable(key="some", name="some", models=("emb", "gemini-*")),
         KeyTable(key="place", name="place", models=("oai/*",)),
     )
-    with passing(*keys) as gateway:
+    with run_gateway(*keys) as gateway:
 
         def asked(key, method, path, **body):
             return httpx2.request(method, gateway.base_url + path, headers={"x-api-key": key}, **body).status_code

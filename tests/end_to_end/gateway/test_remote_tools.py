@@ -10,7 +10,7 @@ import pytest
 from dragoman.simulator.runner import in_thread
 from end_to_end.gateway.test_agents import MODELS, list_seen_since, toolbox, write_script
 from server.agents import WEATHER, Client
-from server.conftest import serving
+from server.conftest import run_server_gateway
 
 BETAS = ["mcp-client-2025-11-20"]
 MCP = {"type": "mcp", "server_label": "files", "server_url": "https://nobody.example/mcp", "require_approval": "never"}
@@ -20,7 +20,7 @@ TOOLSET = {"type": "mcp_toolset", "mcp_server_name": "files"}
 
 @pytest.fixture(scope="module")
 def gateway():
-    with in_thread(script=write_script) as simulator, serving(simulator, tools=toolbox()) as running:
+    with in_thread(script=write_script) as simulator, run_server_gateway(simulator, tools=toolbox()) as running:
         yield running
 
 
@@ -212,7 +212,7 @@ def test_an_approved_call_is_run_once_however_often_the_request_is_sent():
         return f"<{path}>"
 
     tools.register(read, namespace="files")
-    with in_thread(script=write_script) as simulator, serving(simulator, tools=tools) as gateway:
+    with in_thread(script=write_script) as simulator, run_server_gateway(simulator, tools=tools) as gateway:
         client, asked = responses(gateway, "gpt", stream=False, require_approval={"never": {"tool_names": ["other"]}})
         wanted = client.ask("own", **asked).raw.output[-1]
         assert run == []

@@ -127,7 +127,7 @@ def test_a_long_history_keeps_its_signatures_turn_after_turn(gateway):
         history += [{"role": "assistant", "content": answer.content}, QUESTION]
 
 
-def bring_back(message):
+def br_back(message):
     """Write a reply as a client does that sends all it was given."""
     results = [{"role": "tool", "tool_call_id": call.id, "content": '{"temp":72}'} for call in message.tool_calls]
     return [QUESTION, message.to_dict(), *results]
@@ -135,7 +135,7 @@ def bring_back(message):
 
 def test_googles_signatures_are_removed_and_reported_if_a_chat_upstream_does_not_know_them(gateway):
     client = chat(gateway)
-    history = bring_back(request_call(client))
+    history = br_back(request_call(client))
     assert "thought_signature" in json.dumps(history)
     told = client.chat.completions.with_raw_response.create(model="gpt", messages=history, tools=[CHAT_TOOL])
     sent = json.loads(gateway.simulator.requests[-1].body)

@@ -10,7 +10,7 @@ from dragoman.simulator import Answer
 from dragoman.simulator.runner import in_thread
 from end_to_end.gateway.test_agents import toolbox
 from server.agents import CLIENTS, WEATHER, Client
-from server.conftest import serving, upstreams
+from server.conftest import run_server_gateway, upstreams
 
 UPSTREAMS = ["gem", "claude", "gpt", "resp"]
 OWN = '<tool_call>{"name": "files__read", "arguments": {"path": "a"}}</tool_call>'
@@ -33,7 +33,7 @@ def gateway():
     with in_thread(script=script, chunk=5) as simulator:
         tables = upstreams(simulator.base_url).items()
         textual = {name: structs.replace(table, text_calls="json") for name, table in tables}
-        with serving(simulator, upstreams=textual, agents=agents, tools=toolbox()) as running:
+        with run_server_gateway(simulator, upstreams=textual, agents=agents, tools=toolbox()) as running:
             yield running
 
 
@@ -80,7 +80,7 @@ def strict_gateway():
     with in_thread(script=wayward, chunk=5) as simulator:
         tables = upstreams(simulator.base_url).items()
         textual = {name: structs.replace(table, text_calls="json") for name, table in tables}
-        with serving(simulator, upstreams=textual, agents=agents, tools=toolbox()) as running:
+        with run_server_gateway(simulator, upstreams=textual, agents=agents, tools=toolbox()) as running:
             yield running
 
 

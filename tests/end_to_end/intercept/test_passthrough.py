@@ -34,7 +34,7 @@ def send(base_url, path, body=b"", method="POST", headers=None):
         connection.close()
 
 
-def answering(server, status, headers, *pieces):
+def answer_with(server, status, headers, *pieces):
     async def answer(exchange):
         if len(pieces) == 1:
             await exchange.send(status, headers, pieces[0])
@@ -60,7 +60,7 @@ def test_a_thousand_recorded_exchanges_pass_byte_by_byte(server, middle):
         reply = one["sse"].encode() if stream else json.dumps(one.get("response")).encode()
         kind = "text/event-stream" if stream else "application/json"
         pieces = [reply[at : at + 700] for at in range(0, len(reply), 700)] if stream else [reply]
-        answering(server, one["status"] or 200, {"content-type": kind}, *pieces)
+        answer_with(server, one["status"] or 200, {"content-type": kind}, *pieces)
         path = one["url_path"] or PATH
         status, headers, told = send(middle.base_url, f"/intercept/{name}{path}", body)
         assert (status, headers["content-type"], told) == (one["status"] or 200, kind, reply)
@@ -80,7 +80,7 @@ def test_a_thousand_recorded_exchanges_pass_byte_by_byte(server, middle):
     ids=["malformed", "not JSON", "empty", "an array", "a string", "20 MB"],
 )
 def test_a_body_that_cannot_be_read_is_forwarded_as_it_is(server, middle, body):
-    answering(server, 400, {"content-type": "application/json"}, b'{"error": "as the upstream says"}')
+    answer_with(server, 400, {"content-type": "application/json"}, b'{"error": "as the upstream says"}')
     status, _, told = send(middle.base_url, "/intercept/google" + PATH, body)
     assert (status, told) == (400, b'{"error": "as the upstream says"}')
     assert server.heard[-1].body == body
@@ -88,7 +88,7 @@ def test_a_body_that_cannot_be_read_is_forwarded_as_it_is(server, middle, body):
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 def test_an_unknown_path_and_any_method_are_forwarded_with_their_query(server, middle, method):
-    answering(server, 418, {"x-odd": "1", "content-type": "text/plain"}, b"teapot")
+    answer_with(server, 418, {"x-odd": "1", "content-type": "text/plain"}, b"teapot")
     path = "/some/where%2Felse/v9?b=%20c&alt=media"
     status, headers, told = send(middle.base_url, "/intercept/vertex" + path, b"x" * 10, method)
     assert (status, headers["x-odd"], told) == (418, "1", b"teapot")
@@ -96,7 +96,7 @@ def test_an_unknown_path_and_any_method_are_forwarded_with_their_query(server, m
 
 
 def test_the_clients_own_credentials_go_on_and_the_gateways_never_do(server, middle):
-    answering(server, 200, {"content-type": "application/json"}, b"{}")
+    answer_with(server, 200, {"content-type": "application/json"}, b"{}")
     own = {
         "authorization": "Bearer mine",
         "x-goog-api-key": "mine-too",
@@ -160,7 +160,7 @@ def test_an_unreachable_upstream_is_an_error_in_the_programs_dialect(tmp_path):
 
 
 def test_if_keys_are_configured_a_program_sends_one_in_addition_to_its_own(server, tmp_path):
-    answering(server, 200, {"content-type": "application/json"}, b"{}")
+    answer_with(server, 200, {"content-type": "application/json"}, b"{}")
     with between(server.base_url, tmp_path, keys=(KeyTable(key="ours", name="me"),)) as middle:
         path = "/intercept/google" + PATH
         for shown, expected in (

@@ -55,7 +55,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged() -> AsyncGenerator[Stage]:
+async def open_stage() -> AsyncGenerator[Stage]:
     stage = Stage()
     async with listen(stage.page) as pages, dragoman.simulator.running(script=stage.script) as simulator:
         stage.pages, stage.simulator = pages.base_url, simulator
@@ -95,7 +95,7 @@ def test_over_stdio_the_user_can_approve_during_the_call(tmp_path):
             heard.append(params.message)
             return types.ElicitResult(action="accept", content={"approve": len(heard) > 1})
 
-        async with staged() as stage, on_a_pipe(stage, tmp_path, refuse) as client:
+        async with open_stage() as stage, on_a_pipe(stage, tmp_path, refuse) as client:
             result = await client.call_tool("query", {"prompt": stage.prompt})
             assert "that was not approved" in result.structured_content["answer"]
             assert not stage.leaked
@@ -111,7 +111,7 @@ def test_over_stdio_the_user_can_approve_during_the_call(tmp_path):
 def test_without_a_way_to_ask_the_user_no_data_leaves_and_the_model_gets_an_error(tmp_path, era):
     async def scene() -> None:
         async with (
-            staged() as stage,
+            open_stage() as stage,
             in_a_gateway(stage, tmp_path) as base_url,
             Client(f"{base_url}/mcp", mode=era) as client,
         ):
@@ -127,7 +127,7 @@ def test_without_a_way_to_ask_the_user_no_data_leaves_and_the_model_gets_an_erro
 def test_a_task_waits_for_the_users_approval(tmp_path, approved):
     async def scene() -> None:
         async with (
-            staged() as stage,
+            open_stage() as stage,
             in_a_gateway(stage, tmp_path) as base_url,
             httpx2.AsyncClient(timeout=30) as http,
         ):

@@ -11,7 +11,7 @@ from dragoman.simulator.runner import in_thread
 from mcp_peers import plain
 from npm import NODE
 from server.agents import CLIENTS, Client
-from server.conftest import serving
+from server.conftest import run_server_gateway
 
 BETAS = ["mcp-client-2025-11-20"]
 
@@ -41,7 +41,7 @@ def test_the_tools_of_a_server_can_be_requested_in_every_way():
     agents = {"helper": AgentTable(model="gem", tools=("near",))}
     with (
         in_thread(script=one_after_another(*wanted)) as simulator,
-        serving(simulator, servers={"near": plain(trusted=True)}, agents=agents) as gateway,
+        run_server_gateway(simulator, servers={"near": plain(trusted=True)}, agents=agents) as gateway,
     ):
         for dialect in CLIENTS:
             assert "colour done" in Client(gateway, dialect, stream=True, model="helper").ask("go").text
@@ -65,7 +65,7 @@ def test_an_untrusted_server_is_called_once_and_a_local_one_again(settings, told
     agents = {"helper": AgentTable(model="gem", tools=("near",))}
     with (
         in_thread(script=script) as simulator,
-        serving(simulator, servers={"near": plain(**settings)}, agents=agents) as gateway,
+        run_server_gateway(simulator, servers={"near": plain(**settings)}, agents=agents) as gateway,
     ):
         assert told in Client(gateway, "chat", stream=False, model="helper").ask("go").text
 
@@ -90,7 +90,7 @@ def test_a_tool_that_a_server_adds_during_a_run_is_offered_from_the_next_turn_on
     agents["alone"] = AgentTable(model="gem", limits=limits)
     with (
         in_thread(script=grow) as simulator,
-        serving(simulator, servers={"near": plain(trusted=True)}, agents=agents) as gateway,
+        run_server_gateway(simulator, servers={"near": plain(trusted=True)}, agents=agents) as gateway,
     ):
         client = Client(gateway, "responses", stream=False, model="helper" if way == "agent" else "alone")
         mcp = {"type": "mcp", "server_label": "near", "server_url": "https://a.example", "require_approval": "never"}
@@ -124,7 +124,7 @@ def test_real_servers_work_together_for_a_client(modules, programs, tmp_path, di
     agents = {"helper": AgentTable(model="gem", tools=tuple(servers))}
     with (
         in_thread(script=one_after_another(*wanted)) as simulator,
-        serving(simulator, servers=servers, agents=agents) as gateway,
+        run_server_gateway(simulator, servers=servers, agents=agents) as gateway,
     ):
         told = Client(gateway, dialect, stream=stream, model="helper").ask("go").text
         assert "Echo: hello" in told

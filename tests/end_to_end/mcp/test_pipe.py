@@ -80,7 +80,7 @@ class Host:
 
 
 @contextmanager
-def hosted(folder: Path, script: Any) -> Generator[Host]:
+def start_host(folder: Path, script: Any) -> Generator[Host]:
     with run_in_thread(lambda: listen(page), "pages") as pages, in_thread(script=script) as simulator:
         yield Host(folder, simulator, pages.base_url)
 
@@ -116,7 +116,7 @@ def host(tmp_path: Path) -> Generator[Host]:
             case _:
                 return Answer(text=f"After {len(asked)} messages: {results}")
 
-    with hosted(tmp_path, script) as made:
+    with start_host(tmp_path, script) as made:
         pages.append(made.pages)
         yield made
 

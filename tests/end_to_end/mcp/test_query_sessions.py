@@ -37,7 +37,7 @@ class Bank:
         return tool(pay, side_effects=True)
 
 
-def paying(received: Received) -> Any:
+def pay_or_report(received: Received) -> Any:
     """Pay if the prompt says so, then fail if requested, or report the length of the history."""
     turns = received.request.turns
     if turns[-1].results and not turns[-1].text:
@@ -58,7 +58,7 @@ class Stage:
 
     async def gateway(self, **mcp: Any) -> str:
         if self.simulator is None:
-            self.simulator = await self._stack.enter_async_context(dragoman.simulator.running(script=paying))
+            self.simulator = await self._stack.enter_async_context(dragoman.simulator.running(script=pay_or_report))
         config = Config(
             server=ServerTable(log="off"),
             upstreams={"gemini": UpstreamTable(kind="gemini", base_url=self.simulator.base_url, api_key="k")},
@@ -220,7 +220,7 @@ def ask(stage: Stage) -> Any:
     return tool(send, untrusted=True, sends_out=True)
 
 
-def sending(received: Received) -> Answer:
+def send_twice(received: Received) -> Answer:
     sent = sum(len(turn.calls) for turn in received.request.turns)
     if sent < 2:
         return Answer(calls=(Call(id=f"s{sent}", name="send", arguments={"to": f"place {sent}"}),), end="calls")
@@ -230,7 +230,7 @@ def sending(received: Received) -> Answer:
 @pytest.mark.parametrize("approved", [True, False])
 def test_a_task_waiting_for_approval_is_visible_and_answered_in_another_process(scene, approved):
     async def do(stage: Stage) -> None:
-        stage.simulator = await stage._stack.enter_async_context(dragoman.simulator.running(script=sending))
+        stage.simulator = await stage._stack.enter_async_context(dragoman.simulator.running(script=send_twice))
         stage.bank = type("Post", (), {"paid": 0, "handler": ask(stage)})()
         here, there = await stage.gateway(), await stage.gateway()
         task = await start_query(here, "Send.")

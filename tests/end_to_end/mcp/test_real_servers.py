@@ -12,7 +12,7 @@ from dragoman import tools_to
 from dragoman.core.parts import Data, Media, Text
 from dragoman.mcp.settings import ToolServer
 from dragoman.tools import progress_to
-from mcp_peers import Visit, eventually, text_of, visiting
+from mcp_peers import Visit, eventually, text_of, visit_servers
 from npm import NODE
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ def assert_renders_for_every_vendor(servers) -> None:
         assert len(msgspec.json.decode(written)) >= 1
 
 
-async def everything(peer: Visit):
+async def list_everything(peer: Visit):
     heard = []
     assert_renders_for_every_vendor(peer.servers)
     with progress_to(heard.append):
@@ -68,7 +68,7 @@ def assert_everything(found) -> None:
 
 
 def test_everything_over_stdio(modules):
-    found = visiting(everything, all=node(modules, "everything", "stdio"))
+    found = visit_servers(list_everything, all=node(modules, "everything", "stdio"))
     assert_everything(found)
     assert found["status"].protocol == "2025-11-25"
 
@@ -82,7 +82,7 @@ def test_everything_over_http(modules, tmp_path):
         process = subprocess.Popen([NODE, script, "streamableHttp"], stderr=told, stdout=told, env=environment)  # noqa: S603
     try:
         port = _port(process, log)
-        assert_everything(visiting(everything, all=ToolServer(url=f"http://127.0.0.1:{port}/mcp")))
+        assert_everything(visit_servers(list_everything, all=ToolServer(url=f"http://127.0.0.1:{port}/mcp")))
     finally:
         process.kill()
         process.wait()
@@ -112,7 +112,7 @@ def test_files(modules, tmp_path):
         wrote = await peer.call("files__write_file", {"path": str(tmp_path / "new.txt"), "content": "new"})
         return peer.status, read, wrote, await peer.call("files__read_text_file", {"path": "/etc/passwd"})
 
-    status, read, wrote, outside = visiting(visit, files=node(modules, "filesystem", tmp_path))
+    status, read, wrote, outside = visit_servers(visit, files=node(modules, "filesystem", tmp_path))
     assert len(status.tools) >= 10
     assert "a note" in str(read.content)
     assert not read.failed
@@ -129,7 +129,7 @@ def test_memory(modules, tmp_path):
         await peer.call("memory__create_entities", {"entities": [entity]})
         return await peer.data("memory__search_nodes", {"query": "Ada"})
 
-    assert visiting(visit, memory=node(modules, "memory", env=kept))["entities"] == [entity]
+    assert visit_servers(visit, memory=node(modules, "memory", env=kept))["entities"] == [entity]
 
 
 def test_time_and_git_in_python(programs, tmp_path):
@@ -145,7 +145,7 @@ def test_time_and_git_in_python(programs, tmp_path):
         state = await peer.call("git__git_status", {"repo_path": str(tmp_path)})
         return peer.servers.status(), now, state
 
-    statuses, now, state = visiting(visit, clock=clock, git=git)
+    statuses, now, state = visit_servers(visit, clock=clock, git=git)
     assert [status.protocol for status in statuses] == ["2026-07-28", "2026-07-28"]
     assert "Europe/Oslo" in str(now.content)
     assert "a.txt" in text_of(state)

@@ -80,7 +80,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(tmp_path: Any, script: Any = None, tools: Any = None, **mcp: Any) -> AsyncGenerator[Stage]:
+async def open_stage(tmp_path: Any, script: Any = None, tools: Any = None, **mcp: Any) -> AsyncGenerator[Stage]:
     async with dragoman.simulator.running(script=script) as simulator:
         base = simulator.base_url
         config = Config(
@@ -113,7 +113,7 @@ def text_of(result: Any) -> str:
 @pytest.mark.parametrize("model", sorted(MODELS))
 def test_a_query_is_answered_by_any_model_in_either_era(tmp_path, model, era):
     async def scene() -> None:
-        async with staged(tmp_path) as stage, stage.client(era=era) as client:
+        async with open_stage(tmp_path) as stage, stage.client(era=era) as client:
             result = await client.call_tool("query", {"prompt": "Who are you?", "model": model})
             told = result.structured_content
             assert "simulator" in told["answer"]
@@ -129,7 +129,7 @@ def test_a_query_is_answered_by_any_model_in_either_era(tmp_path, model, era):
 
 def test_a_session_continues_and_is_not_visible_to_another_key(tmp_path):
     async def scene() -> None:
-        async with staged(tmp_path) as stage:
+        async with open_stage(tmp_path) as stage:
             async with stage.client() as client:
                 first = await client.call_tool("query", {"prompt": "My name is Ann.", "model": "gpt"})
                 name = first.structured_content["session_id"]
@@ -149,7 +149,7 @@ def test_a_session_continues_and_is_not_visible_to_another_key(tmp_path):
 
 def test_a_session_started_with_one_model_continues_with_another(tmp_path):
     async def scene() -> None:
-        async with staged(tmp_path) as stage, stage.client() as client:
+        async with open_stage(tmp_path) as stage, stage.client() as client:
             for model in ("gem", "claude", "resp", "gpt"):
                 result = await client.call_tool("query", {"prompt": "Go on.", "session_id": "trip", "model": model})
                 assert not result.is_error, text_of(result)
@@ -160,7 +160,7 @@ def test_a_session_started_with_one_model_continues_with_another(tmp_path):
 
 def test_the_system_prompt_and_the_thinking_level_and_images_reach_the_model(tmp_path):
     async def scene() -> None:
-        async with staged(tmp_path, system_prompt="Be brief.", model="gem") as stage, stage.client() as client:
+        async with open_stage(tmp_path, system_prompt="Be brief.", model="gem") as stage, stage.client() as client:
             parts = [
                 {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
                 {"text": "and"},
@@ -189,7 +189,7 @@ def test_the_system_prompt_and_the_thinking_level_and_images_reach_the_model(tmp
 )
 def test_an_unsupported_part_is_an_error_and_no_model_is_called(tmp_path, part, words):
     async def scene() -> None:
-        async with staged(tmp_path) as stage, stage.client() as client:
+        async with open_stage(tmp_path) as stage, stage.client() as client:
             result = await client.call_tool("query", {"prompt": "x", "parts": [part]})
             assert result.is_error
             assert words in text_of(result)
@@ -200,7 +200,7 @@ def test_an_unsupported_part_is_an_error_and_no_model_is_called(tmp_path, part, 
 
 def test_a_key_can_use_only_its_models(tmp_path):
     async def scene() -> None:
-        async with staged(tmp_path) as stage, stage.client("bob-secret") as client:
+        async with open_stage(tmp_path) as stage, stage.client("bob-secret") as client:
             for arguments in ({"prompt": "x", "model": "gem"}, {"prompt": "x"}):
                 result = await client.call_tool("query", arguments)
                 assert result.is_error
@@ -213,7 +213,7 @@ def test_a_key_can_use_only_its_models(tmp_path):
 
 def test_what_the_model_refuses_is_a_failed_result(tmp_path):
     async def scene() -> None:
-        async with staged(tmp_path, script=fail("404")) as stage, stage.client() as client:
+        async with open_stage(tmp_path, script=fail("404")) as stage, stage.client() as client:
             result = await client.call_tool("query", {"prompt": "x", "session_id": "s"})
             assert result.is_error
             assert "404" in text_of(result)
@@ -225,7 +225,7 @@ def test_what_the_model_refuses_is_a_failed_result(tmp_path):
 @pytest.mark.parametrize("model", ["gem", "claude", "resp"])
 def test_a_search_finds_the_pages_that_the_models_own_search_cites(tmp_path, model):
     async def scene() -> None:
-        async with staged(tmp_path, search_model=model) as stage, stage.client() as client:
+        async with open_stage(tmp_path, search_model=model) as stage, stage.client() as client:
             result = await client.call_tool("search", {"query": "What is the capital of France?"})
             found = result.structured_content
             assert found["results"] == [
@@ -242,7 +242,7 @@ def test_a_search_finds_the_pages_that_the_models_own_search_cites(tmp_path, mod
 
 def test_search_with_a_model_without_native_search_is_an_error_and_the_model_is_not_called(tmp_path):
     async def scene() -> None:
-        async with staged(tmp_path, search_model="gpt") as stage, stage.client() as client:
+        async with open_stage(tmp_path, search_model="gpt") as stage, stage.client() as client:
             result = await client.call_tool("search", {"query": "x"})
             assert result.is_error
             assert "the model 'gpt' has no web search" in text_of(result)
@@ -253,7 +253,7 @@ def test_search_with_a_model_without_native_search_is_an_error_and_the_model_is_
 
 def test_a_query_of_a_client_that_supports_tasks_is_a_task(tmp_path):
     async def scene() -> None:
-        async with staged(tmp_path) as stage:
+        async with open_stage(tmp_path) as stage:
             arguments = {"prompt": "Who are you?", "model": "gpt"}
             created = await stage.post("tools/call", "query", name="query", arguments=arguments)
             created = created["result"]
@@ -270,7 +270,7 @@ def test_a_query_of_a_client_that_supports_tasks_is_a_task(tmp_path):
 
 def test_a_task_can_be_cancelled_and_arguments_that_do_not_fit_make_none(tmp_path):
     async def scene() -> None:
-        async with staged(tmp_path, script=fail("hang")) as stage:
+        async with open_stage(tmp_path, script=fail("hang")) as stage:
             refused = await stage.post("tools/call", "query", name="query", arguments={})
             assert refused["result"]["isError"] is True
             created = await stage.post("tools/call", "query", name="query", arguments={"prompt": "x"})
@@ -292,7 +292,7 @@ def test_a_task_can_be_cancelled_and_arguments_that_do_not_fit_make_none(tmp_pat
 )
 def test_an_unauthorized_client_gets_a_json_rpc_error(tmp_path, headers, status):
     async def scene() -> None:
-        async with staged(tmp_path) as stage, httpx2.AsyncClient() as http:
+        async with open_stage(tmp_path) as stage, httpx2.AsyncClient() as http:
             body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
             reply = await http.post(stage.url, json=body, headers=headers)
             assert reply.status_code == status
@@ -318,7 +318,7 @@ def test_the_host_gets_notifications_of_calls_and_of_the_progress_of_external_to
 
     async def scene() -> None:
         peer = ToolServer(command=sys.executable, args=(str(PEERS / "peer.py"), "stdio"))
-        async with staged(tmp_path, script=script, tools={"peer": peer}) as stage, stage.client() as client:
+        async with open_stage(tmp_path, script=script, tools={"peer": peer}) as stage, stage.client() as client:
             await client.call_tool("query", {"prompt": "go"}, progress_callback=hear)
 
     asyncio.run(scene())
@@ -332,7 +332,7 @@ def test_the_host_gets_notifications_of_calls_and_of_the_progress_of_external_to
 def test_only_a_post_is_answered_for_no_request_needs_another(tmp_path, method):
     async def scene() -> None:
         headers = {"authorization": "Bearer ann-secret", "accept": "text/event-stream"}
-        async with staged(tmp_path) as stage, httpx2.AsyncClient(headers=headers, timeout=10) as http:
+        async with open_stage(tmp_path) as stage, httpx2.AsyncClient(headers=headers, timeout=10) as http:
             assert (await http.request(method, stage.url)).status_code == 405
 
     asyncio.run(scene())
@@ -340,7 +340,7 @@ def test_only_a_post_is_answered_for_no_request_needs_another(tmp_path, method):
 
 def test_the_fixtures_of_the_suite_are_not_offered(tmp_path):
     async def scene() -> None:
-        async with staged(tmp_path) as stage, stage.client() as client:
+        async with open_stage(tmp_path) as stage, stage.client() as client:
             tools = (await client.list_tools()).tools
             assert [tool.name for tool in tools] == ["query", "search", "fetch"]
             assert all(tool.output_schema for tool in tools)

@@ -12,7 +12,7 @@ from dragoman.simulator import Answer
 from dragoman.simulator.runner import in_thread
 from mcp_peers import plain
 from server.agents import CLIENTS, Client
-from server.conftest import serving
+from server.conftest import run_server_gateway
 
 WHY = "the server 'away' is not reachable: 'no-such-program-here' cannot be run in a temporary directory"
 MCP = {"type": "mcp", "server_label": "away", "server_url": "https://a.example", "require_approval": "never"}
@@ -34,7 +34,7 @@ def gateway():
     agents = {"helper": AgentTable(model="gem", tools=("near",))}
     with (
         in_thread(script=answer_with_results) as simulator,
-        serving(simulator, servers=SERVERS, agents=agents) as running,
+        run_server_gateway(simulator, servers=SERVERS, agents=agents) as running,
     ):
         yield running
 
@@ -119,7 +119,7 @@ def test_health_is_ok_and_shows_the_status_of_the_servers(gateway):
 
 
 def test_health_without_a_key_shows_no_server_names():
-    with in_thread() as simulator, serving(simulator, servers=SERVERS, keys=(KeyTable(key="k"),)) as locked:
+    with in_thread() as simulator, run_server_gateway(simulator, servers=SERVERS, keys=(KeyTable(key="k"),)) as locked:
         told = httpx2.get(f"{locked.base_url}/health").json()
         assert told == {"status": "ok", "tool_servers": {"configured": 2, "connected": 1}}
         known = httpx2.get(f"{locked.base_url}/health", headers={"authorization": "Bearer k"}).json()

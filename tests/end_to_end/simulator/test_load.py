@@ -39,7 +39,7 @@ def simulator(*options: str) -> Any:
             process.terminate()
 
 
-async def streamed(port: int, begun: asyncio.Barrier) -> bytes:
+async def read_stream(port: int, begun: asyncio.Barrier) -> bytes:
     """Read one stream; none continues before all have started."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(REQUEST)
@@ -53,7 +53,7 @@ async def streamed(port: int, begun: asyncio.Barrier) -> bytes:
 async def all_streams(port: int) -> list[bytes]:
     begun = asyncio.Barrier(STREAMS)
     async with asyncio.timeout(120):
-        return await asyncio.gather(*(streamed(port, begun) for _ in range(STREAMS)))
+        return await asyncio.gather(*(read_stream(port, begun) for _ in range(STREAMS)))
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ async def ask(_job: Job, runtime: Runtime) -> bytes:
     return str(content).encode()
 
 
-async def breaking(_job: Job, _runtime: Runtime) -> bytes:
+async def raise_error(_job: Job, _runtime: Runtime) -> bytes:
     raise ZeroDivisionError
 
 
@@ -188,7 +188,7 @@ def test_work_that_raises_has_failed(scene, caplog):
         await pair.here.start(ORDER)
         await pair.until(pair.there, "failed")
 
-    scene(breaking, do)
+    scene(raise_error, do)
     assert "run r failed" in caplog.text
 
 

@@ -5,7 +5,7 @@ import pytest
 from dragoman.interpreter.schema.nodes import intersect_schemas, merge
 
 
-def merged(first, second, *, join=True):
+def merge_nodes(first, second, *, join=True):
     """The merged schema, and the keywords over which the two are at odds."""
     clashes = []
     return merge(first, second, clashes.append, join=join), clashes
@@ -66,7 +66,7 @@ def merged(first, second, *, join=True):
     ],
 )  # fmt: skip
 def test_compatible_keywords_of_two_schemas_are_merged(keyword, first, second, expected):
-    schema, clashes = merged({keyword: first}, {keyword: second})
+    schema, clashes = merge_nodes({keyword: first}, {keyword: second})
     assert schema == {keyword: expected}
     assert type(schema[keyword]) is type(expected)
     assert clashes == []
@@ -90,19 +90,19 @@ def test_compatible_keywords_of_two_schemas_are_merged(keyword, first, second, e
     ],
 )
 def test_a_real_conflict_is_won_by_the_first_and_reported(keyword, first, second):
-    schema, clashes = merged({keyword: first}, {keyword: second})
+    schema, clashes = merge_nodes({keyword: first}, {keyword: second})
     assert schema[keyword] is first
     assert clashes == [keyword]
 
 
 def test_descriptions_are_joined_or_the_first_is_kept():
-    assert merged({"description": "a"}, {"description": "b"}, join=False) == ({"description": "a"}, [])
-    assert merged({"description": "a"}, {"description": "a"}) == ({"description": "a"}, [])
+    assert merge_nodes({"description": "a"}, {"description": "b"}, join=False) == ({"description": "a"}, [])
+    assert merge_nodes({"description": "a"}, {"description": "a"}) == ({"description": "a"}, [])
 
 
 def test_keywords_of_only_one_schema_are_kept_and_neither_is_mutated():
     first, second = {"a": 1}, {"b": 2}
-    assert merged(first, second) == ({"a": 1, "b": 2}, [])
+    assert merge_nodes(first, second) == ({"a": 1, "b": 2}, [])
     assert (first, second) == ({"a": 1}, {"b": 2})
 
 

@@ -18,7 +18,7 @@ def fan_out(levels):
     return {"$ref": "#/$defs/d0", "$defs": {**definitions, f"d{levels}": {"type": "string"}}}
 
 
-def nested(levels, keyword="properties"):
+def nest(levels, keyword="properties"):
     schema = {"type": "string"}
     for _ in range(levels):
         schema = {"type": "object", "properties": {"x": schema}} if keyword == "properties" else {keyword: [schema]}
@@ -56,10 +56,10 @@ HOSTILE = {
     },
     "the root inside itself": {"type": "object", "properties": {"p": {"$ref": "#"}, "q": {"$ref": "#"}}},
     "the root inside its own allOf": {"allOf": [{"$ref": "#"}]},
-    "nested properties": nested(60),
-    "nested anyOf": nested(60, "anyOf"),
-    "nested allOf": nested(60, "allOf"),
-    "nested too deeply": nested(400),
+    "nested properties": nest(60),
+    "nested anyOf": nest(60, "anyOf"),
+    "nested allOf": nest(60, "allOf"),
+    "nested too deeply": nest(400),
     "a wide object": {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(6000)}},
     "a long description by reference": {
         "properties": {f"p{i}": {"$ref": "#/$defs/A"} for i in range(400)},

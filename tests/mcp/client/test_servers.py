@@ -13,14 +13,14 @@ from dragoman.mcp.client.connection import ServerConnection
 from dragoman.mcp.client.servers import open_servers
 from dragoman.mcp.settings import ToolServer
 from dragoman.tools import Registry, tool
-from mcp_peers import Visit, eventually, plain, text_of, visiting
+from mcp_peers import Visit, eventually, plain, text_of, visit_servers
 
 
 def test_all_pages_of_tools_are_offered_sorted_and_by_the_servers_name():
     async def visit(peer: Visit):
         return peer.servers.registry.names, peer.servers.origin("p__hang")
 
-    names, origin = visiting(visit, p=plain(), a=plain(allow=("c*",), deny=("change",)))
+    names, origin = visit_servers(visit, p=plain(), a=plain(allow=("c*",), deny=("change",)))
     assert names == (
         "a__calls",
         "a__colour",
@@ -40,7 +40,7 @@ def test_a_process_gets_few_variables_and_an_empty_directory(monkeypatch):
     async def visit(peer: Visit):
         return await peer.data("p__surroundings")
 
-    about = visiting(visit, p=plain(env={"OWN": "1"}))
+    about = visit_servers(visit, p=plain(env={"OWN": "1"}))
     assert about["environment"]["OWN"] == "1"
     assert set(about["environment"]) <= {"OWN", "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LC_CTYPE"}
     assert about["files"] == []
@@ -52,7 +52,7 @@ def test_a_process_runs_in_the_configured_directory(tmp_path):
     async def visit(peer: Visit):
         return await peer.data("p__surroundings")
 
-    assert visiting(visit, p=plain(cwd=str(tmp_path)))["directory"] == str(tmp_path)
+    assert visit_servers(visit, p=plain(cwd=str(tmp_path)))["directory"] == str(tmp_path)
 
 
 def test_when_a_server_is_killed_its_calls_fail_at_once_and_it_comes_back():
@@ -68,7 +68,7 @@ def test_when_a_server_is_killed_its_calls_fail_at_once_and_it_comes_back():
         await eventually(lambda: peer.status.connected)
         return before, results, away, names, await peer.data("p__surroundings")
 
-    before, results, away, names, after = visiting(visit, p=plain())
+    before, results, away, names, after = visit_servers(visit, p=plain())
     assert all(result.failed and "may or may not have done" in text_of(result) for result in results)
     assert away.failed
     assert "p is not available" in text_of(away)
@@ -82,7 +82,7 @@ def test_a_call_that_crashes_the_server_is_a_failed_result():
         await eventually(lambda: peer.status.connected)
         return result, await peer.call("p__colour")
 
-    crashed, after = visiting(visit, p=plain())
+    crashed, after = visit_servers(visit, p=plain())
     assert crashed.failed
     assert not after.failed
 
@@ -98,7 +98,7 @@ def test_a_timeout_and_a_cancellation_reach_the_server():
             pass
         return late, seen
 
-    late, seen = visiting(visit, p=plain(timeout=2))
+    late, seen = visit_servers(visit, p=plain(timeout=2))
     assert "took longer than 2 seconds" in text_of(late)
     first, second = (words.removeprefix("hung ") for words in seen if words.startswith("hung"))
     assert seen == [f"hung {first}", f"cancelled {first}", f"hung {second}", f"cancelled {second}"]
@@ -111,7 +111,7 @@ def test_standard_error_of_a_process_is_logged_without_secrets(caplog):
         await peer.call("p__mumble", {"words": "so said t0ken-secret"})
         await eventually(lambda: "so said" in caplog.text)
 
-    visiting(visit, p=plain(env={"API_TOKEN": "t0ken-secret"}))
+    visit_servers(visit, p=plain(env={"API_TOKEN": "t0ken-secret"}))
     assert "p: so said [redacted]" in caplog.text
     assert "t0ken-secret" not in caplog.text
 
@@ -123,7 +123,7 @@ def test_a_server_that_floods_standard_error_does_not_flood_the_log(caplog):
         await peer.call("p__mumble", {"words": "\n".join(f"line {at} " + "x" * 5000 for at in range(300))})
         await eventually(lambda: "writes too much to stderr" in caplog.text)
 
-    visiting(visit, p=plain())
+    visit_servers(visit, p=plain())
     lines = [record.getMessage() for record in caplog.records if " line " in record.getMessage()]
     assert 0 < len(lines) <= 100
     assert max(map(len, lines)) < 1100
@@ -151,7 +151,7 @@ def test_a_server_that_does_not_start_reports_why_and_blocks_no_other(settings, 
     async def visit(peer: Visit):
         return peer.servers.status(), await peer.call("good__colour")
 
-    statuses, result = visiting(visit, bad=settings, good=plain())
+    statuses, result = visit_servers(visit, bad=settings, good=plain())
     bad, good = statuses
     assert not bad.connected
     assert words in bad.error
@@ -174,7 +174,7 @@ def test_a_tool_that_changes_is_reported_and_blocked_until_it_is_accepted(caplog
         (after,) = (each for each in peer.servers.registry.definitions if each.name == "p__colour")
         return before, blocked, refused, offered, after, await peer.call("p__colour"), peer.status
 
-    before, blocked, refused, offered, after, result, status = visiting(visit, p=plain())
+    before, blocked, refused, offered, after, result, status = visit_servers(visit, p=plain())
     assert (blocked.tool, blocked.name) == ("colour", "p__colour")
     assert blocked.accepted != blocked.found
     assert "p__colour is blocked" in caplog.text
@@ -199,7 +199,7 @@ def test_a_server_that_comes_back_with_another_tool_is_held_to_the_first():
         await eventually(lambda: peer.status.blocked)
         return before, peer.servers.registry.has("p__colour"), peer.status.blocked
 
-    before, offered, blocked = visiting(visit, p=plain())
+    before, offered, blocked = visit_servers(visit, p=plain())
     assert not before.failed
     assert not offered
     assert blocked[0].tool == "colour"
@@ -209,14 +209,14 @@ def test_a_pin_in_the_configuration_holds_from_the_first_moment():
     async def found(peer: Visit):
         return peer.status.tools["p__colour"]
 
-    right = visiting(found, p=plain())
+    right = visit_servers(found, p=plain())
 
     async def visit(peer: Visit):
         return peer.status, peer.servers.registry.has("p__colour")
 
-    status, offered = visiting(visit, p=plain(pinned={"colour": right}))
+    status, offered = visit_servers(visit, p=plain(pinned={"colour": right}))
     assert (status.blocked, offered) == ((), True)
-    status, offered = visiting(visit, p=plain(pinned={"colour": right}, env={"PLAIN_COLOUR": "Other."}))
+    status, offered = visit_servers(visit, p=plain(pinned={"colour": right}, env={"PLAIN_COLOUR": "Other."}))
     assert offered is False
     assert [(each.tool, each.accepted) for each in status.blocked] == [("colour", right)]
 
@@ -225,7 +225,7 @@ def test_tools_that_cannot_be_offered_are_named_and_the_others_are():
     async def visit(peer: Visit):
         return peer.status, await peer.call("p__colour")
 
-    status, result = visiting(visit, p=plain("bad-tools"))
+    status, result = visit_servers(visit, p=plain("bad-tools"))
     assert list(status.tools) == ["p__", "p__colour"]
     assert "are not fetched" in status.unusable["outward"]
     assert "twice" in status.unusable["colour"]
@@ -236,7 +236,7 @@ def test_an_invalid_tool_alone_is_omitted_and_reported(caplog):
     async def visit(peer: Visit):
         return peer.status, await peer.call("p__colour")
 
-    status, result = visiting(visit, p=plain("impossible-tools"))
+    status, result = visit_servers(visit, p=plain("impossible-tools"))
     assert status.connected
     assert list(status.tools) == ["p__colour"]
     assert status.unusable == {
@@ -256,7 +256,7 @@ def test_a_list_that_is_none_changes_nothing_later_and_no_tools_are_no_mistake(c
         await eventually(lambda: "MCP server p failed to list its changed tools" in caplog.text)
         return peer.servers.status(), await peer.call("p__colour")
 
-    (known, other), result = visiting(visit, p=plain(), other=plain("no-tools"))
+    (known, other), result = visit_servers(visit, p=plain(), other=plain("no-tools"))
     assert "p__colour" in known.tools
     assert not result.failed
     assert (other.connected, other.tools) == (True, {})
@@ -266,7 +266,7 @@ def test_a_list_without_end_has_one():
     async def visit(peer: Visit):
         return len(peer.servers.registry)
 
-    assert visiting(visit, p=plain("endless")) == 200
+    assert visit_servers(visit, p=plain("endless")) == 200
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_invalid_settings_are_reported(name, failed, words):
     async def visit(peer: Visit):
         return await peer.call(f"p__{name}"), await peer.call("p__colour")
 
-    result, after = visiting(visit, p=plain())
+    result, after = visit_servers(visit, p=plain())
     assert result.failed is failed
     assert words in text_of(result)
     assert not after.failed
@@ -310,7 +310,7 @@ def test_flags_decide_the_trust_in_a_server():
         return [(each.untrusted, each.sends_out, each.side_effects, each.timeout) for each in peer.servers.registry]
 
     one = {"allow": ("colour",), "timeout": 7}
-    assert visiting(visit, a=plain(**one), b=plain(local=True, **one), c=plain(trusted=True, **one)) == [
+    assert visit_servers(visit, a=plain(**one), b=plain(local=True, **one), c=plain(trusted=True, **one)) == [
         (True, True, True, 7),
         (True, False, True, 7),
         (False, False, True, 7),

@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.config import ConfigError, load
 from dragoman.mcp.settings import OAuth, ToolServer
-from mcp_peers import Visit, text_of, visiting
+from mcp_peers import Visit, text_of, visit_servers
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
 SECRET = "a-secret-of-ours"  # noqa: S105
@@ -93,7 +93,7 @@ def test_a_token_is_requested_with_the_configured_credentials_and_used():
         return peer.status, await peer.call("s__work")
 
     with guard() as (base, asked):
-        status, result = visiting(visit, s=sign(base))
+        status, result = visit_servers(visit, s=sign(base))
     assert status.connected, status.error
     assert text_of(result) == "done"
     ((authorization, body),) = asked
@@ -107,7 +107,7 @@ def test_credentials_go_to_no_other_issuer_than_the_configured_one():
         return peer.status
 
     with guard() as (base, asked):
-        status = visiting(visit, s=sign(base, "https://auth.example"))
+        status = visit_servers(visit, s=sign(base, "https://auth.example"))
     assert not status.connected
     assert "https://auth.example" in status.error
     assert asked == []

@@ -18,7 +18,7 @@ from dragoman.core.parts import Data, Inline, Media, Plain, Text
 from dragoman.mcp.client import Abilities
 from dragoman.mcp.settings import ToolServer
 from dragoman.tools import progress_to
-from mcp_peers import PEERS, Visit, eventually, text_of, visiting
+from mcp_peers import PEERS, Visit, eventually, text_of, visit_servers
 
 PEER = str(PEERS / "peer.py")
 ERAS = ["2025-11-25", "auto"]
@@ -78,7 +78,7 @@ def test_over_stdio_every_content_comes_through(era):
     async def visit(peer: Visit):
         return peer.status, await peer.call("peer__everything"), await peer.call("peer__ask")
 
-    status, result, asked = visiting(visit, peer=stdio(era))
+    status, result, asked = visit_servers(visit, peer=stdio(era))
     assert status.protocol == SPOKEN[era]
     assert (status.transport, status.server) == ("stdio", "peer 1.2")
     assert_all_contents(result)
@@ -89,7 +89,7 @@ def test_over_http_every_content_comes_through(http):
     async def visit(peer: Visit):
         return peer.status, await peer.call("peer__everything")
 
-    status, result = visiting(visit, peer=http)
+    status, result = visit_servers(visit, peer=http)
     assert (status.transport, status.protocol) == ("http", SPOKEN[http.protocol])
     assert_all_contents(result)
 
@@ -99,7 +99,7 @@ def test_structured_output_errors_and_odd_names(http):
         (odd,) = (name for name in peer.servers.registry.names if "odd" in name)
         return odd, await peer.data("peer__add", {"a": 2, "b": 3}), await peer.call("peer__fail"), await peer.call(odd)
 
-    odd, total, failed, answered = visiting(visit, peer=http)
+    odd, total, failed, answered = visit_servers(visit, peer=http)
     assert total == {"total": 5}
     assert (failed.failed, text_of(failed)) == (True, "the printer is on fire")
     assert len(odd) == 64
@@ -114,7 +114,7 @@ def test_progress_reaches_the_call_it_belongs_to(http):
         with progress_to(heard.append):
             return await peer.call("peer__steps")
 
-    assert text_of(visiting(visit, peer=http)) == "done"
+    assert text_of(visit_servers(visit, peer=http)) == "done"
     assert [(each.call.name, each.done, each.total, each.message) for each in heard] == [
         ("peer__steps", 1, 2, "one"),
         ("peer__steps", 2, 2, "two"),
@@ -132,7 +132,7 @@ def test_a_cancelled_call_is_cancelled_at_the_server(address, tmp_path, era):
         await eventually(lambda: marks.read_text() == "cancelled")
         return await peer.call("peer__add", {"a": 1, "b": 1})
 
-    assert not visiting(visit, peer=ToolServer(url=address, protocol=era)).failed
+    assert not visit_servers(visit, peer=ToolServer(url=address, protocol=era)).failed
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -144,7 +144,7 @@ def test_a_call_that_takes_too_long_is_cancelled_at_the_server(address, tmp_path
         await eventually(lambda: marks.read_text() == "cancelled")
         return result
 
-    result = visiting(visit, peer=ToolServer(url=address, protocol=era, timeout=2))
+    result = visit_servers(visit, peer=ToolServer(url=address, protocol=era, timeout=2))
     assert "took longer than 2 seconds" in text_of(result)
 
 
@@ -157,7 +157,7 @@ def test_changed_tools_are_notified_over_http(http):
         await eventually(lambda: not peer.status.blocked)
         return blocked
 
-    assert [each.name for each in visiting(visit, peer=http)] == ["peer__colour"]
+    assert [each.name for each in visit_servers(visit, peer=http)] == ["peer__colour"]
 
 
 @pytest.mark.parametrize("era", [pytest.param(ERAS[0], marks=pytest.mark.slow), ERAS[1]])
@@ -178,7 +178,7 @@ def test_a_server_that_is_killed_over_http_fails_its_calls_at_once_and_is_found_
             await eventually(lambda: peer.status.connected)
             return result, away, await peer.data("peer__add", {"a": 1, "b": 1})
 
-        result, away, after = visiting(visit, peer=ToolServer(url=url, protocol=era))
+        result, away, after = visit_servers(visit, peer=ToolServer(url=url, protocol=era))
     assert result.failed
     assert away.failed
     assert "not available" in text_of(away)
@@ -192,7 +192,7 @@ def test_a_server_that_has_forgotten_us_is_reminded_without_a_failure(address):
             await client.delete(address, headers={"mcp-session-id": before})
         return before, await peer.call("peer__session"), await peer.call("peer__session")
 
-    before, first, second = visiting(visit, peer=ToolServer(url=address, protocol="2025-11-25"))
+    before, first, second = visit_servers(visit, peer=ToolServer(url=address, protocol="2025-11-25"))
     assert not first.failed
     assert text_of(first) == text_of(second) != before
 
@@ -207,10 +207,10 @@ def test_a_tool_that_sends_an_elicitation_fails_unless_a_program_answers(address
         return await peer.call(f"peer__{name}")
 
     settings = ToolServer(url=address, protocol=era)
-    refused = visiting(visit, peer=settings)
+    refused = visit_servers(visit, peer=settings)
     assert refused.failed
     assert "asks back before it answers, which is not supported here (Elicitation not supported)" in text_of(refused)
-    told = visiting(visit, Abilities(elicit=answer), peer=settings)
+    told = visit_servers(visit, Abilities(elicit=answer), peer=settings)
     assert not told.failed
     assert "7" in text_of(told)
 
@@ -222,4 +222,4 @@ def test_a_trace_context_is_forwarded(http):
         with trace.use_span(trace.NonRecordingSpan(context)):
             return await peer.data("peer__meta")
 
-    assert visiting(visit, peer=http)["meta"]["traceparent"] == f"00-{0xABC:032x}-{0xDEF:016x}-01"
+    assert visit_servers(visit, peer=http)["meta"]["traceparent"] == f"00-{0xABC:032x}-{0xDEF:016x}-01"

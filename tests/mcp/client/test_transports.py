@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.mcp.client import transports
 from dragoman.mcp.settings import ToolServer
-from mcp_peers import Visit, text_of, visiting
+from mcp_peers import Visit, text_of, visit_servers
 
 TOOLS = [
     {"name": name, "inputSchema": {"type": "object"}} for name in ("large", "fine", "away", "odd", "refused", "forget")
@@ -101,7 +101,7 @@ def test_headers_are_sent_with_every_request_and_to_no_other_server():
         async def visit(peer: Visit):
             return await peer.call("b__fine"), await peer.call("b__away")
 
-        fine, away = visiting(visit, b=reach(url, headers={"authorization": "Bearer t0ken"}))
+        fine, away = visit_servers(visit, b=reach(url, headers={"authorization": "Bearer t0ken"}))
     assert text_of(fine) == "fine"
     assert away.failed
     assert "not followed" in text_of(away)
@@ -116,7 +116,7 @@ def test_an_answer_that_is_none_is_a_failed_result(name):
         async def visit(peer: Visit):
             return await peer.call(f"b__{name}"), await peer.call("b__fine")
 
-        result, after = visiting(visit, b=reach(url))
+        result, after = visit_servers(visit, b=reach(url))
     assert result.failed
     assert "did not run the tool" in text_of(result)
     assert not after.failed
@@ -129,7 +129,7 @@ def test_an_answer_without_end_has_one(monkeypatch):
         async def visit(peer: Visit):
             return await peer.call("b__large"), await peer.call("b__fine")
 
-        result, after = visiting(visit, b=reach(url))
+        result, after = visit_servers(visit, b=reach(url))
     assert result.failed
     assert "larger than 20000 bytes" in text_of(result)
     assert not after.failed
@@ -141,7 +141,7 @@ def test_a_server_that_forgets_us_at_every_call_is_reminded_at_every_call():
         async def visit(peer: Visit):
             return [await peer.call(f"b__{name}") for name in ("forget", "fine", "fine", "forget", "fine")]
 
-        results = visiting(visit, b=reach(url))
+        results = visit_servers(visit, b=reach(url))
     assert [result.failed for result in results] == [False] * 5
     assert [method for method, _ in seen].count("initialize") == 3
     assert [method for method, _ in seen].count("tools/call") == 7
@@ -153,6 +153,6 @@ def test_a_server_that_rejects_the_event_stream_is_not_initialized_again():
         async def visit(peer: Visit):
             return [await peer.call("b__fine") for _ in range(3)]
 
-        results = visiting(visit, b=reach(url))
+        results = visit_servers(visit, b=reach(url))
     assert [result.failed for result in results] == [False] * 3
     assert [method for method, _ in seen].count("initialize") == 1

@@ -126,7 +126,7 @@ def meta(ctx: Context[Any, Any]) -> dict[str, Any]:
     return {"meta": dict(ctx.request_context.meta or {})}
 
 
-def changing(words: str) -> None:
+def change_tool(words: str) -> None:
     def colour() -> str:
         return words
 
@@ -139,7 +139,7 @@ async def change(words: str, ctx: Context[Any, Any]) -> str:
     """Make the tool `colour` another one; no words take it away."""
     server.remove_tool("colour")
     if words:
-        changing(words)
+        change_tool(words)
     await ctx.session.send_tool_list_changed()
     await ctx.notify_tools_changed()
     return "changed"
@@ -158,7 +158,7 @@ def odd() -> str:
     return "odd"
 
 
-changing(os.environ.get("PEER_COLOUR", "Tell the colour."))
+change_tool(os.environ.get("PEER_COLOUR", "Tell the colour."))
 
 
 def main() -> None:

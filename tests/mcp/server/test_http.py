@@ -52,7 +52,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged() -> AsyncGenerator[Stage]:
+async def open_stage() -> AsyncGenerator[Stage]:
     stage = Stage()
     server = build_server([stage.mount], Tasks(Mock(), {}))
     configure_low_level(server, max_body=1 << 20)
@@ -70,7 +70,7 @@ async def staged() -> AsyncGenerator[Stage]:
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28", "auto"])
 def test_a_client_of_each_revision_calls_a_tool_and_gets_progress(era):
     async def scene() -> None:
-        async with staged() as stage, Client(stage.url, mode=era) as client:
+        async with open_stage() as stage, Client(stage.url, mode=era) as client:
             assert [tool.name for tool in (await client.list_tools()).tools] == ["whose", "slowly", "hang"]
             told = await client.call_tool("whose", {})
             assert told.content[0].text == "ann"
@@ -88,7 +88,7 @@ def test_a_client_of_each_revision_calls_a_tool_and_gets_progress(era):
 
 def test_a_client_that_stops_waiting_stops_the_tool():
     async def scene() -> None:
-        async with staged() as stage, Client(stage.url, mode="2026-07-28") as client:
+        async with open_stage() as stage, Client(stage.url, mode="2026-07-28") as client:
             call = asyncio.create_task(client.call_tool("hang", {}))
             await stage.begun.wait()
             call.cancel()
@@ -100,7 +100,7 @@ def test_a_client_that_stops_waiting_stops_the_tool():
 
 def test_a_client_of_the_older_era_that_hangs_up_stops_the_tool():
     async def scene() -> None:
-        async with staged() as stage:
+        async with open_stage() as stage:
             async with Client(stage.url, mode="legacy") as client:
                 call = asyncio.create_task(client.call_tool("hang", {}))
                 await stage.begun.wait()
@@ -113,7 +113,7 @@ def test_a_client_of_the_older_era_that_hangs_up_stops_the_tool():
 
 def test_many_clients_are_served_at_once():
     async def scene() -> None:
-        async with staged() as stage:
+        async with open_stage() as stage:
 
             async def one() -> str:
                 async with Client(stage.url) as client:
@@ -139,7 +139,7 @@ def test_many_clients_are_served_at_once():
 )
 def test_an_invalid_body_is_rejected_and_never_treated_as_a_notification(body, words):
     async def scene() -> None:
-        async with staged() as stage, httpx2.AsyncClient() as client:
+        async with open_stage() as stage, httpx2.AsyncClient() as client:
             accept = {"accept": "application/json, text/event-stream"}
             reply = await client.post(stage.url, json=body, headers=accept)
             if not words:

@@ -5,7 +5,15 @@ import pytest
 
 from dragoman.simulator.apis.api import ApiRejection
 from dragoman.simulator.apis.gemini import API
-from simulator.apis.gemini.asking import ANSWERS, asking, client, errors, occasion, require_accepted, require_rejected
+from simulator.apis.gemini.asking import (
+    ANSWERS,
+    build_request,
+    client,
+    errors,
+    occasion,
+    require_accepted,
+    require_rejected,
+)
 
 STATUSES = {
     400: "INVALID_ARGUMENT",
@@ -72,7 +80,7 @@ def test_an_invalid_field_is_in_the_details():
 
 
 def test_a_stream_breaks_off_with_an_error_the_sdk_raises():
-    frames = [*API.render_stream(ANSWERS["text"], require_accepted(asking()), occasion())][:1]
+    frames = [*API.render_stream(ANSWERS["text"], require_accepted(build_request()), occasion())][:1]
     broken = b"".join([*frames, API.render_stream_error(ApiRejection(status=503, message="The model is overloaded."))])
     answered = client(lambda _: httpx2.Response(200, content=broken))
     seen = []

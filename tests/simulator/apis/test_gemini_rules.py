@@ -12,7 +12,7 @@ from simulator.apis.gemini.asking import (
     OLD,
     SIGNER,
     WEATHER,
-    asking,
+    build_request,
     call,
     judge,
     load_recordings,
@@ -90,7 +90,7 @@ def wordy(count):
 
 def show_result(uri):
     shown = [{"fileData": {"mimeType": "application/pdf", "fileUri": uri}}]
-    return asking(user("a"), model(call(signature=SKIP)), user(result(parts=shown)))
+    return build_request(user("a"), model(call(signature=SKIP)), user(result(parts=shown)))
 
 
 def configure(**config):
@@ -120,18 +120,18 @@ def configure(**config):
         ({"contents": [user({"fileData": {"fileUri": "gs://a/b"}})]}, None, "Unsupported file uri: gs://a/b"),
         (declare(name="9"), None, "function_declarations[0].name: Invalid function name. Must start with a letter"),
         (
-            asking(tools=[{"functionDeclarations": [FUNCTION, FUNCTION]}]),
+            build_request(tools=[{"functionDeclarations": [FUNCTION, FUNCTION]}]),
             None,
             "Duplicate function declaration found: f",
         ),
         (declare(parameters={"type": "OBJECT"}, parametersJsonSchema={}), None, "mutually exclusive with parameters"),
         (
-            asking(tools=[{"functionDeclarations": [FUNCTION]}, {"googleSearch": {}}]),
+            build_request(tools=[{"functionDeclarations": [FUNCTION]}, {"googleSearch": {}}]),
             situation(OLD),
             "Tool use with fun",
         ),
         (
-            asking(tools=[{"functionDeclarations": [FUNCTION], "googleSearch": {}}]),
+            build_request(tools=[{"functionDeclarations": [FUNCTION], "googleSearch": {}}]),
             None,
             "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function calling.",
         ),
@@ -141,12 +141,14 @@ def configure(**config):
             "Function calling config is set without function_declarations.",
         ),
         (
-            asking(toolConfig={"functionCallingConfig": {"mode": "AUTO", "allowedFunctionNames": ["get_weather"]}}),
+            build_request(
+                toolConfig={"functionCallingConfig": {"mode": "AUTO", "allowedFunctionNames": ["get_weather"]}}
+            ),
             None,
             "Please set allowed_function_names only when function calling mode is ANY.",
         ),
         (
-            asking(toolConfig={"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["other"]}}),
+            build_request(toolConfig={"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["other"]}}),
             None,
             "allowed_function_names[0]: function `other` is not declared.",
         ),
@@ -210,42 +212,42 @@ def configure(**config):
             "Budget 0 is invalid. This model only works in thinking mode.",
         ),
         (
-            {**asking(), "generationConfig": {"responseMimeType": "application/json"}},
+            {**build_request(), "generationConfig": {"responseMimeType": "application/json"}},
             situation(OLD),
             "Function calling with a response mime type: 'application/json' is unsupported",
         ),
         (
-            {**asking(), "cachedContent": "cachedContents/a"},
+            {**build_request(), "cachedContent": "cachedContents/a"},
             None,
             "CachedContent can not be used with GenerateContent request setting system_instruction, tools or tool_config.",
         ),
         (
-            asking(model(call(signature=SKIP)), user(result())),
+            build_request(model(call(signature=SKIP)), user(result())),
             None,
             "Please ensure that function call turn comes immediat",
         ),
         (
-            asking(user("a"), model("b"), user(result())),
+            build_request(user("a"), model("b"), user(result())),
             None,
             "Please ensure that function response turn comes immediate",
         ),
         (
-            asking(user("a"), model("b")),
+            build_request(user("a"), model("b")),
             None,
             "Requests ending with a model turn are not supported unless the last part",
         ),
         (
-            asking(user("a"), model(call(signature=SKIP)), user(result(), "And?")),
+            build_request(user("a"), model(call(signature=SKIP)), user(result(), "And?")),
             None,
             "Requests ending with a model turn are not supported unless the last part",
         ),
         (
-            asking(user("a"), model(call(signature=SKIP), call()), user(result())),
+            build_request(user("a"), model(call(signature=SKIP), call()), user(result())),
             None,
             "Please ensure that the number of function response parts is equal to the number of function call parts of",
         ),
         (
-            asking(user("a"), model(call(signature=SKIP), call()), user(result()), user(result())),
+            build_request(user("a"), model(call(signature=SKIP), call()), user(result()), user(result())),
             None,
             "Please ensure that the number of function response parts is equal to the number of function call parts of",
         ),
@@ -256,17 +258,17 @@ def configure(**config):
             "it has an unsupported file uri",
         ),
         (
-            asking(user("a"), model(call(signature=SKIP, id="1")), user(result(id="2"))),
+            build_request(user("a"), model(call(signature=SKIP, id="1")), user(result(id="2"))),
             None,
             "Please ensure that every function response has the id and the name of its function call",
         ),
         (
-            asking(user("a"), model(call()), user(result())),
+            build_request(user("a"), model(call()), user(result())),
             None,
             "Function call is missing a thought_signature in functionCall parts.",
         ),
         (
-            asking(user("a"), model(call()), user(result())),
+            build_request(user("a"), model(call()), user(result())),
             situation(vertex=True),
             "function call `default_api:get_weather` in the `2.` content block is missing a `thought_signature`",
         ),
@@ -285,14 +287,14 @@ def test_errors_have_googles_wording(body, given, words):
         ({"contents": [user("")]}, situation()),
         ({"contents": [user("a"), {"role": "model"}, user("b")]}, situation(OLD)),
         ({"contents": [user("a"), model("b")]}, situation("gemini-3.5-flash")),
-        (asking(user("a"), model(call()), user(result(), "And?")), situation(OLD)),
-        (asking(user("a"), model(call(signature=SKIP, id="1")), user(result())), situation()),
-        (asking(user("a"), model(call(), call()), user(result()), user(result())), situation(OLD)),
+        (build_request(user("a"), model(call()), user(result(), "And?")), situation(OLD)),
+        (build_request(user("a"), model(call(signature=SKIP, id="1")), user(result())), situation()),
+        (build_request(user("a"), model(call(), call()), user(result()), user(result())), situation(OLD)),
         (show_result("https://generativelanguage.googleapis.com/v1beta/files/a"), situation()),
         (show_result("gs://bucket/a.pdf"), situation(vertex=True)),
-        (asking(user("a"), model(call(signature=SKIP)), {**user(result()), "role": "function"}), situation()),
-        (asking(user("a"), model(call(signature=SKIP)), {**user(result()), "role": "model"}), situation()),
-        (asking(tools=[{"functionDeclarations": [WEATHER]}, {"googleSearch": {}}]), situation(vertex=True)),
+        (build_request(user("a"), model(call(signature=SKIP)), {**user(result()), "role": "function"}), situation()),
+        (build_request(user("a"), model(call(signature=SKIP)), {**user(result()), "role": "model"}), situation()),
+        (build_request(tools=[{"functionDeclarations": [WEATHER]}, {"googleSearch": {}}]), situation(vertex=True)),
         (parse_typed(type="STRING", format="uri"), VERTEX),
         (parse_typed(type="INTEGER", format="enum", enum=["1", "2"]), situation()),
         (parse_typed(anyOf=[{"type": "STRING"}], description="x"), situation()),
@@ -306,7 +308,7 @@ def test_errors_have_googles_wording(body, given, words):
         (configure(thinkingConfig={"thinkingBudget": 1000}), situation()),
         (configure(thinkingConfig={"thinkingBudget": -1, "includeThoughts": True}), situation("gemini-2.5-pro")),
         (configure(thinkingConfig={"thinkingLevel": "minimal"}), situation("gemini-3.6-flash")),
-        ({**asking(), "generationConfig": {"responseMimeType": "application/json"}}, situation()),
+        ({**build_request(), "generationConfig": {"responseMimeType": "application/json"}}, situation()),
     ],
 )
 def test_what_google_takes_is_taken(body, given):
@@ -314,7 +316,7 @@ def test_what_google_takes_is_taken(body, given):
 
 
 def test_strictness_follows_the_generation():
-    ending = asking(user("a"), model("b"))
+    ending = build_request(user("a"), model("b"))
     for name in ("gemini-3.6-flash", "gemini-3.5-flash-lite", "gemini-flash-latest", "gemini-4-argon", "unheard-of"):
         assert require_rejected(ending, situation(name)).rule == "gemini.last-turn"
     for name in ("gemini-2.5-pro", "gemini-3-flash-preview", "gemini-3.5-flash", "models/gemini-pro-latest"):
@@ -322,12 +324,12 @@ def test_strictness_follows_the_generation():
 
 
 def test_results_apart_are_refused_from_gemini_3_on():
-    apart = asking(user("a"), model(call(signature=SKIP), call()), user(result()), user(result()))
+    apart = build_request(user("a"), model(call(signature=SKIP), call()), user(result()), user(result()))
     for name in ("gemini-3-flash", NEW):
         found = require_rejected(apart, situation(name))
         assert (found.rule, found.where) == ("gemini.results-together", "/contents/3/parts/0")
     require_accepted(apart, situation(OLD))
-    require_accepted(asking(user("a"), model(call(signature=SKIP), call()), user(result(), result())))
+    require_accepted(build_request(user("a"), model(call(signature=SKIP), call()), user(result(), result())))
 
 
 def test_the_place_of_a_fault_is_a_pointer():
@@ -335,6 +337,6 @@ def test_the_place_of_a_fault_is_a_pointer():
     body = parse_typed(type="OBJECT", properties={"a/b": {"type": "ARRAY"}})
     assert require_rejected(body).where == "/tools/0/functionDeclarations/0/parameters/properties/it/properties/a~1b"
     assert (
-        require_rejected(asking(user("a"), model(call()), user(result())), situation(NEW)).where
+        require_rejected(build_request(user("a"), model(call()), user(result())), situation(NEW)).where
         == "/contents/1/parts/0"
     )

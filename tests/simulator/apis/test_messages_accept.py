@@ -7,7 +7,7 @@ import pytest
 from dragoman.simulator.apis.api import AcceptedRequest
 from dragoman.simulator.apis.rule import Violation
 from shelf import exchanges, needs_shelf
-from simulator.apis.messages.bodies import client_requests, judge, recorded, sample_requests
+from simulator.apis.messages.bodies import client_requests, judge, load_recordings, sample_requests
 
 NOT_TO_BE_JUDGED = {"anthropic/ruby-llm-0027": "the prompt that was too long is cut out of the recording"}
 OTHER_WORDS = {"anthropic/braintrust-sdk-ruby-0001": "two things are wrong, and the vendor tells the other one first"}
@@ -38,7 +38,7 @@ def test_what_clients_send_is_accepted():
 
 @needs_shelf
 def test_what_the_vendor_took_is_accepted():
-    requests = recorded(200)
+    requests = load_recordings(200)
     assert len(requests) > 600
     found = {name: judge(body, **situation) for name, (body, situation) in requests.items()}
     assert not {name: one for name, one in found.items() if isinstance(one, Violation)}
@@ -46,14 +46,14 @@ def test_what_the_vendor_took_is_accepted():
 
 @needs_shelf
 def test_without_the_setting_only_the_vendors_own_signatures_are_refused():
-    found = [judge(body, **{**situation, "recorded": False}) for body, situation in recorded(200).values()]
+    found = [judge(body, **{**situation, "recorded": False}) for body, situation in load_recordings(200).values()]
     assert Counter(one.rule for one in found if isinstance(one, Violation)) == SIGNED_BY_THE_VENDOR
 
 
 @needs_shelf
 def test_requests_that_the_vendor_rejected_are_rejected_with_its_wording():
     words = {one["id"]: one["response"]["error"]["message"] for one in exchanges("messages") if one["status"] == 400}
-    requests = recorded(400)
+    requests = load_recordings(400)
     assert set(words) == set(requests)
     for name, (body, situation) in requests.items():
         found = judge(body, **situation)

@@ -9,11 +9,11 @@ from anthropic import Anthropic, AnthropicVertex
 
 from simulator.apis.messages.bodies import (
     WEATHER,
-    accepted,
     asks,
     assistant,
     call,
     on_vertex,
+    require_accepted,
     require_rejected,
     result,
     text,
@@ -45,7 +45,7 @@ def test_a_prompt_is_only_so_long(model, betas, most):
     assert found.rule == "messages.prompt-length"
     assert found.message.startswith("prompt is too long: ")
     assert found.message.endswith(f" tokens > {most} maximum")
-    accepted(asks(user("a" * (4 * most - 100)), model=model), betas=betas)
+    require_accepted(asks(user("a" * (4 * most - 100)), model=model), betas=betas)
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_a_prompt_is_only_so_long(model, betas, most):
 def test_a_beta_feature_needs_its_header(members, beta):
     body = asks(**members)
     assert require_rejected(body, betas=("files-api-2025-04-14",)).rule == "messages.beta-header"
-    accepted(body, betas=("files-api-2025-04-14", beta))
-    accepted(body, betas=None)
+    require_accepted(body, betas=("files-api-2025-04-14", beta))
+    require_accepted(body, betas=None)
 
 
 def test_a_tool_that_is_declared_on_the_way_needs_a_beta_of_its_own():
@@ -81,14 +81,14 @@ def test_a_tool_that_is_declared_on_the_way_needs_a_beta_of_its_own():
     added = {"role": "system", "content": [{"type": "tool_addition", "tool": tool}]}
     body = asks(user("Hi"), added)
     assert require_rejected(body, betas=("mid-conversation-tool-changes-2026-07-01",)).rule == "messages.beta-header"
-    accepted(body, betas=("inline-tools-2026-09-15",))
+    require_accepted(body, betas=("inline-tools-2026-09-15",))
 
 
 def test_vertex_takes_no_links_in_results_either():
     shown = {"messages": [user("Hi"), assistant(call()), user(result(content=[LINKED]))], "tools": [WEATHER]}
     found = require_rejected({**on_vertex(), **shown})
     assert (found.rule, found.where) == ("messages.vertex-features", "/messages/2/content/0/content/0/source")
-    accepted(asks(**shown))
+    require_accepted(asks(**shown))
 
 
 def test_the_user_cites_nothing_in_the_newest_version():
@@ -100,14 +100,16 @@ def test_the_user_cites_nothing_in_the_newest_version():
         asks(user("Hi"), assistant(call()), user(result(content=[found])), tools=[WEATHER]),
     ):
         assert require_rejected(body, version="2026-10-21").rule == "messages.version-blocks"
-        accepted(body, version="2023-06-01")
-    accepted(asks(user({**found, "content": [text("a")], "citations": {"enabled": True}})), version="2026-10-21")
+        require_accepted(body, version="2023-06-01")
+    require_accepted(
+        asks(user({**found, "content": [text("a")], "citations": {"enabled": True}})), version="2026-10-21"
+    )
 
 
 def test_a_structured_answer_cannot_be_prefilled():
     schema = {"type": "object", "properties": {}, "additionalProperties": False}
     body = asks(user("Hi"), assistant("{"), model="claude-haiku-4-5")
-    accepted(body)
+    require_accepted(body)
     structured = {**body, "output_config": {"format": {"type": "json_schema", "schema": schema}}}
     assert require_rejected(structured).rule == "messages.output-format-prefill"
 

@@ -15,8 +15,8 @@ from simulator.apis.messages.bodies import (
     assistant,
     call,
     judge,
+    load_recordings,
     on_vertex,
-    recorded,
     result,
     sample_requests,
     text,
@@ -60,7 +60,7 @@ def test_a_rule_refuses_what_breaks_it(note):
 @needs_shelf
 @pytest.mark.parametrize("note", RULES, ids=lambda note: note.name)
 def test_a_rule_refuses_what_breaks_requests_of_the_shelf(note):
-    taken = [*sample_requests().values(), *list(recorded(200).values())[::7]]
+    taken = [*sample_requests().values(), *list(load_recordings(200).values())[::7]]
     bodies = [(body, {**situation, "betas": None, "version": ""}) for body, situation in taken]
     found = [getattr(one, "rule", "accepted") for one in itertools.islice(broken(note, bodies), PER_RULE)]
     assert set(found) == {note.name}

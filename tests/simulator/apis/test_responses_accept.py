@@ -6,11 +6,11 @@ from dragoman.simulator.apis.rule import Violation
 from shelf import exchanges, needs_shelf
 from simulator.apis.responses.bodies import (
     MOCKED,
-    accepted,
     asks,
     client_requests,
     judge,
     load_recordings,
+    require_accepted,
     sample_requests,
 )
 
@@ -67,13 +67,13 @@ def test_recorded_requests_for_a_count_are_accepted():
     counted = [row["request"] for row in exchanges("responses") if row["op"] == "count_tokens" and row["status"] == 200]
     assert counted
     for body in counted:
-        accepted(body, recorded=True)
+        require_accepted(body, recorded=True)
 
 
 @needs_shelf
 def test_foreign_signatures_pass_only_in_recordings():
     body = sample_requests()["thinking_tool.followup.request.json"]
-    accepted(body, recorded=True)
+    require_accepted(body, recorded=True)
     found = judge(body)
     assert isinstance(found, Violation)
     assert found.rule == "responses.encrypted-content"
@@ -81,7 +81,7 @@ def test_foreign_signatures_pass_only_in_recordings():
 
 @pytest.mark.parametrize("name", ["my-own-model", "gpt-7-nova", "grok-4.3"])
 def test_an_unknown_model_is_taken_for_a_new_one(name):
-    assert accepted(asks(model=name)).model_request.thinks
+    assert require_accepted(asks(model=name)).model_request.thinks
 
 
 def test_a_model_that_does_not_exist_is_refused():

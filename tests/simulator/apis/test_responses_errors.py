@@ -11,7 +11,7 @@ from dragoman.simulator.apis.responses.conversations import build_item_not_found
 from dragoman.simulator.apis.responses.store import build_previous_not_found
 from dragoman.simulator.apis.responses.write import render_broken_stream
 from simulator.apis.responses.answers import CASES, TYPED_EVENT, client, frames, occasion
-from simulator.apis.responses.bodies import WEATHER, accepted, asks, require_rejected
+from simulator.apis.responses.bodies import WEATHER, asks, require_accepted, require_rejected
 
 CODES = [
     ({"zzz": 1}, "zzz", "unknown_parameter"),
@@ -93,7 +93,7 @@ def test_a_stream_that_breaks_off_raises_in_the_sdk():
 
 def test_a_stream_that_is_known_breaks_off_under_its_own_id():
     members, answer = CASES["text"]
-    request = accepted(asks(stream=True, **members))
+    request = require_accepted(asks(stream=True, **members))
     told = render_broken_stream(ApiRejection(status=500, message="Broken."), request, occasion(), 4).split(b"\n\n")[:2]
     error, failed = (json.loads(frame.partition(b"data: ")[2]) for frame in told)
     assert (error["type"], error["sequence_number"], error["error"]["code"]) == ("error", 4, "server_error")
@@ -103,7 +103,7 @@ def test_a_stream_that_is_known_breaks_off_under_its_own_id():
 
 
 def test_tokens_are_counted():
-    told = json.loads(API.render_token_count(accepted(asks()), 61))
+    told = json.loads(API.render_token_count(require_accepted(asks()), 61))
     assert told == {"object": "response.input_tokens", "input_tokens": 61}
 
 

@@ -6,7 +6,7 @@ from dragoman.simulator.apis.api import AcceptedRequest
 from dragoman.simulator.apis.conversation import Answer, TokenSigner
 from dragoman.simulator.apis.rule import CheckContext
 from simulator.apis.responses.answers import whole
-from simulator.apis.responses.bodies import API, accepted, asks, require_rejected
+from simulator.apis.responses.bodies import API, asks, require_accepted, require_rejected
 
 OPEN = {"type": "object", "properties": {"h": {"type": "object", "additionalProperties": {"type": "string"}}}}
 TOOL = {"type": "function", "name": "f", "parameters": OPEN}
@@ -25,7 +25,7 @@ TOOL = {"type": "function", "name": "f", "parameters": OPEN}
 )
 def test_an_object_that_may_hold_anything_leaves_its_tool_loose(schema, strict):
     asked = asks(tools=[{**TOOL, "parameters": schema, **strict}])
-    assert accepted(asked).model_request.tools[0].schema == schema
+    assert require_accepted(asked).model_request.tools[0].schema == schema
     told = whole({"tools": asked["tools"]}, Answer(text="Hi."))["tools"][0]
     assert (told["strict"], told["parameters"]) == (False, schema)
 
@@ -43,7 +43,7 @@ def test_an_object_that_may_hold_anything_leaves_its_tool_loose(schema, strict):
     ],
 )
 def test_a_non_strict_tool_is_accepted_wherever_tools_are_declared(asked):
-    assert accepted(asked).model_request.tools[0].schema == OPEN
+    assert require_accepted(asked).model_request.tools[0].schema == OPEN
 
 
 def test_tokens_of_a_loose_tool_are_counted():

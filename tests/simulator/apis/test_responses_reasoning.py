@@ -11,7 +11,7 @@ from dragoman.simulator.apis.conversation import Answer
 from dragoman.simulator.apis.responses import API
 from dragoman.simulator.apis.responses.store import expand_input
 from simulator.apis.responses.answers import CASES, SIGNER, events, occasion, whole
-from simulator.apis.responses.bodies import WEATHER, accepted, asks, require_rejected
+from simulator.apis.responses.bodies import WEATHER, asks, require_accepted, require_rejected
 
 MEMBERS: dict[str, Any] = {"tools": [WEATHER], "store": False, "reasoning": {"summary": "auto"}}
 ANSWER = Answer(thought="Look it up.", calls=CASES["two calls"][1].calls, end="calls")
@@ -35,19 +35,19 @@ def follow_up(items: list[dict[str, Any]], **members: Any) -> dict[str, Any]:
 
 
 def test_items_go_back_verbatim():
-    accepted(follow_up(output()), signer=SIGNER)
-    accepted(follow_up(output(store=None), store=None), signer=SIGNER)
+    require_accepted(follow_up(output()), signer=SIGNER)
+    require_accepted(follow_up(output(store=None), store=None), signer=SIGNER)
 
 
 def test_ids_may_be_left_out():
     items = [{name: value for name, value in item.items() if name != "id"} for item in output()]
-    accepted(follow_up(items), signer=SIGNER)
+    require_accepted(follow_up(items), signer=SIGNER)
 
 
 def test_a_thought_may_be_left_out_with_the_id_of_its_call():
     _, first, second = output()
     del first["id"]
-    accepted(follow_up([first, second]), signer=SIGNER)
+    require_accepted(follow_up([first, second]), signer=SIGNER)
 
 
 def test_a_call_that_followed_a_thought_does_not_come_back_without_it():
@@ -114,7 +114,7 @@ def test_a_thought_that_was_not_stored_needs_its_encrypted_content():
     assert (found.rule, found.status) == ("responses.item-stored", 404)
     items = output(store=None)
     assert "encrypted_content" not in items[0]
-    accepted(follow_up(items, store=None), signer=SIGNER)
+    require_accepted(follow_up(items, store=None), signer=SIGNER)
 
 
 def test_an_item_that_was_not_stored_cannot_be_referred_to():
@@ -132,7 +132,7 @@ def test_another_simulators_content_is_foreign():
 
 
 def test_a_request_that_continues_a_stored_reply_is_validated_as_a_whole():
-    first = accepted(asks(tools=[WEATHER], input="Paris?"))
+    first = require_accepted(asks(tools=[WEATHER], input="Paris?"))
     reply = json.loads(API.render_reply(ANSWER, first, occasion()))
     stored = [ASKED, *reply["output"]]
     known = [
@@ -142,7 +142,7 @@ def test_a_request_that_continues_a_stored_reply_is_validated_as_a_whole():
     def going_on(items: list[dict[str, Any]]) -> dict[str, Any]:
         return expand_input(asks(tools=[WEATHER], previous_response_id=reply["id"], input=deepcopy(items)), stored, {})
 
-    again = accepted(going_on(known), signer=SIGNER)
+    again = require_accepted(going_on(known), signer=SIGNER)
     assert [result.name for result in again.model_request.turns[-1].results] == ["get_weather", "get_weather"]
     assert json.loads(API.render_reply(ANSWER, again, occasion()))["previous_response_id"] == reply["id"]
     assert require_rejected(going_on(known[:1]), signer=SIGNER).rule == "responses.call-answered"

@@ -15,7 +15,7 @@ from dragoman.simulator.apis.rule import (
 SITUATION = CheckContext(model="m")
 
 
-def found(document, *checks, root=""):
+def find_violation(document, *checks, root=""):
     return find_first_violation(
         (Rule("r", "It is so.", "here", *checks, root=root),), VendorRequest(document), SITUATION
     )
@@ -32,10 +32,10 @@ def test_a_value_is_refused_by_its_test_and_condition():
     check = PathCheck(
         "/n", lambda where, value: f"{where}: {value}", lambda value: value > 1, when_set("/on"), status=404
     )
-    assert found({"n": 2, "on": True}, check) == Violation("/n: 2", "/n", 404, "r")
+    assert find_violation({"n": 2, "on": True}, check) == Violation("/n: 2", "/n", 404, "r")
     for document in ({"n": 1, "on": True}, {"n": 2, "on": False}, {"n": None, "on": True}, {"on": True}):
-        assert found(document, check) is None
-    assert found({"a": {"b": 1}}, PathCheck("/a/b", "no", when=when_unset("/c"), steps=1)) == Violation(
+        assert find_violation(document, check) is None
+    assert find_violation({"a": {"b": 1}}, PathCheck("/a/b", "no", when=when_unset("/c"), steps=1)) == Violation(
         "no", "/a", 400, "r"
     )
 
@@ -44,6 +44,6 @@ def test_a_check_is_not_called_for_a_request_without_its_field():
     def check(request, _):
         yield Violation(str(request.document["tools"]))
 
-    assert found({}, check, root="tools") is None
-    assert found({"tools": None}, check, root="tools") is None
-    assert found({"tools": []}, check, root="tools") == Violation("[]", rule="r")
+    assert find_violation({}, check, root="tools") is None
+    assert find_violation({"tools": None}, check, root="tools") is None
+    assert find_violation({"tools": []}, check, root="tools") == Violation("[]", rule="r")

@@ -25,7 +25,7 @@ def evidence(prompt: str) -> Evidence:
     return Evidence(read_clause(prompt))
 
 
-def filled(schema: Any, prompt: str = "") -> Any:
+def fill_schema(schema: Any, prompt: str = "") -> Any:
     return fill(Schema(schema), evidence(prompt), require_object=False).value
 
 
@@ -66,7 +66,7 @@ def judge(schema: Any) -> jsonschema_rs.Validator:
 )
 def test_the_value_matches_the_schema(schema):
     for prompt in PROMPTS:
-        assert judge(schema).is_valid(filled(schema, prompt))
+        assert judge(schema).is_valid(fill_schema(schema, prompt))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,9 @@ def test_the_value_matches_the_schema(schema):
 )  # fmt: skip
 def test_there_is_a_text_of_every_common_format(name):
     for prompt in PROMPTS:
-        assert judge({"type": "string", "format": name}).is_valid(filled({"type": "string", "format": name}, prompt))
+        assert judge({"type": "string", "format": name}).is_valid(
+            fill_schema({"type": "string", "format": name}, prompt)
+        )
 
 
 def test_formats_are_filled_from_the_prompt():
@@ -92,7 +94,7 @@ def test_formats_are_filled_from_the_prompt():
         },
         "required": ["day", "at", "who", "where"],
     }
-    assert filled(form, PROMPTS[1]) == {
+    assert fill_schema(form, PROMPTS[1]) == {
         "day": "2025-03-04",
         "at": "10:30:00Z",
         "who": "ada@example.org",
@@ -122,7 +124,7 @@ def test_a_recursive_schema_ends():
         "properties": {"value": {"type": "integer"}, "children": {"type": "array", "items": {"$ref": "#"}}},
         "required": ["value", "children"],
     }
-    assert judge(tree).is_valid(filled(tree, "a tree"))
+    assert judge(tree).is_valid(fill_schema(tree, "a tree"))
 
 
 def test_a_schema_without_an_end_gives_something_all_the_same():
@@ -142,7 +144,7 @@ def test_null_is_only_given_where_nothing_else_may_be():
         "properties": {"a": {"type": ["null", "string"]}, "b": {"anyOf": [{"type": "null"}, {"type": "integer"}]}},
         "required": ["a", "b"],
     }
-    assert None not in filled(schema, "anything").values()
+    assert None not in fill_schema(schema, "anything").values()
 
 
 def test_schemas_of_gemini_become_schemas_of_json():
@@ -162,7 +164,7 @@ def test_schemas_of_gemini_become_schemas_of_json():
         },
         "required": ["type", "nullable"],
     }
-    told = filled(gemini, "anything")
+    told = fill_schema(gemini, "anything")
     assert told["type"] == "A"
     assert isinstance(told["nullable"][0], int)
     assert Schema(gemini).is_valid(told)

@@ -142,7 +142,7 @@ def test_without_the_extra_the_error_contains_advice(monkeypatch):
     assert not one_page(reply("x", "text/plain")).failed
 
 
-async def dripping(_: bytes, writer: asyncio.StreamWriter) -> None:
+async def drip(_: bytes, writer: asyncio.StreamWriter) -> None:
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n")
     while True:
         writer.write(b"x")
@@ -182,7 +182,7 @@ def bomb(size: int) -> Iterator[bytes]:
 @pytest.mark.parametrize(
     ("say", "why"),
     [
-        (dripping, "within 0.5 seconds"),
+        (drip, "within 0.5 seconds"),
         (silent, "within 0.5 seconds"),
         (endless, "larger than 1000000 bytes"),
         (huge_head, "reached"),

@@ -11,12 +11,12 @@ CALCULATE = {"type": "custom", "custom": {"name": "calculate"}}
 LEGACY = [WEATHER["function"]]
 
 
-def asked(**members):
+def read_request(**members):
     return require_accepted(**members).model_request
 
 
 def test_tools_are_functions_and_custom_tools():
-    assert asked(tools=[WEATHER, CALCULATOR, {"type": "function", "function": {"name": "now"}}]).tools == (
+    assert read_request(tools=[WEATHER, CALCULATOR, {"type": "function", "function": {"name": "now"}}]).tools == (
         RequestTool(
             name="get_weather",
             description="Current weather for a city",
@@ -28,12 +28,12 @@ def test_tools_are_functions_and_custom_tools():
 
 
 def test_functions_of_old_are_tools():
-    assert [tool.name for tool in asked(functions=LEGACY).tools] == ["get_weather"]
+    assert [tool.name for tool in read_request(functions=LEGACY).tools] == ["get_weather"]
 
 
 @pytest.mark.parametrize("options", [None, {}, {"search_context_size": "low"}])
 def test_a_search_model_searches(options):
-    [tool] = asked(model="gpt-4o-search-preview", web_search_options=options).tools
+    [tool] = read_request(model="gpt-4o-search-preview", web_search_options=options).tools
     assert tool.kind == "search"
 
 
@@ -60,7 +60,7 @@ CHOICES = [
 
 @pytest.mark.parametrize(("members", "choice"), CHOICES)
 def test_a_choice_is_read(members, choice):
-    assert asked(tools=[STRICT, CALCULATOR], **members).choice == choice
+    assert read_request(tools=[STRICT, CALCULATOR], **members).choice == choice
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_choice_is_read(members, choice):
     ],
 )
 def test_a_choice_of_old_allows_one_call(function_call, choice):
-    assert asked(functions=LEGACY, function_call=function_call).choice == choice
+    assert read_request(functions=LEGACY, function_call=function_call).choice == choice
 
 
 def test_turns_are_read_with_calls_and_results():
@@ -91,7 +91,7 @@ def test_turns_are_read_with_calls_and_results():
         RequestResult(call_id="b", name="get_weather", text="rain"),
         RequestResult(call_id="a", name="get_weather", text="sun"),
     )
-    assert asked(messages=messages).turns == (
+    assert read_request(messages=messages).turns == (
         RequestTurn(role="system", text="Be brief."),
         RequestTurn(role="system", text="Be\nkind."),
         RequestTurn(role="user", text="Weather?"),
@@ -108,13 +108,13 @@ def test_turns_are_read_with_calls_and_results():
 )
 def test_arguments_that_are_no_object_stay_text(written, read):
     call = {"id": "a", "type": "function", "function": {"name": "find", "arguments": written}}
-    turns = asked(messages=[{"role": "assistant", "tool_calls": [call]}, tool_result("a")]).turns
+    turns = read_request(messages=[{"role": "assistant", "tool_calls": [call]}, tool_result("a")]).turns
     assert turns[0].calls == (Call(id="a", name="find", arguments=read),)
 
 
 def test_a_custom_call_is_read_as_text():
     call = {"id": "a", "type": "custom", "custom": {"name": "calculate", "input": '{"not": "read"}'}}
-    turns = asked(messages=[{"role": "assistant", "tool_calls": [call]}, tool_result("a")]).turns
+    turns = read_request(messages=[{"role": "assistant", "tool_calls": [call]}, tool_result("a")]).turns
     assert turns[0].calls == (Call(id="a", name="calculate", arguments='{"not": "read"}'),)
 
 
@@ -123,7 +123,7 @@ def test_a_call_of_old_and_its_result_are_read():
         {"role": "assistant", "content": None, "function_call": {"name": "find", "arguments": '{"a": 1}'}},
         {"role": "function", "name": "find", "content": "found"},
     ]
-    assert asked(messages=messages).turns == (
+    assert read_request(messages=messages).turns == (
         RequestTurn(role="assistant", calls=(Call(id="", name="find", arguments={"a": 1}),)),
         RequestTurn(role="user", results=(RequestResult(call_id="", name="find", text="found"),)),
     )
@@ -138,7 +138,7 @@ def test_media_parts_are_parsed_by_type():
         {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjQK"}},
         {"type": "file", "file": {"file_id": "file-1"}},
     ]
-    [turn] = asked(model="gpt-audio", messages=[{"role": "user", "content": content}]).turns
+    [turn] = read_request(model="gpt-audio", messages=[{"role": "user", "content": content}]).turns
     assert turn.text == "Look:"
     assert turn.media == ("image/png", "image/*", "audio/wav", "application/pdf", "application/octet-stream")
 
@@ -158,15 +158,15 @@ SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
 )
 def test_the_form_of_the_answer_is_read(response_format, schema):
     messages = [{"role": "user", "content": "Answer in JSON."}]
-    assert asked(messages=messages, response_format=response_format).output_schema == schema
+    assert read_request(messages=messages, response_format=response_format).output_schema == schema
 
 
 def test_limits_stops_and_seeds_are_read():
-    ask = asked(model="gpt-4.1", max_tokens=5, stop="END", seed=7, n=3)
+    ask = read_request(model="gpt-4.1", max_tokens=5, stop="END", seed=7, n=3)
     assert (ask.max_tokens, ask.stop, ask.seed, ask.candidates) == (5, ("END",), 7, 3)
-    assert asked(model="gpt-4.1", stop=["a", "b"]).stop == ("a", "b")
-    assert asked(max_completion_tokens=9).max_tokens == 9
-    plain = asked()
+    assert read_request(model="gpt-4.1", stop=["a", "b"]).stop == ("a", "b")
+    assert read_request(max_completion_tokens=9).max_tokens == 9
+    plain = read_request()
     assert (plain.max_tokens, plain.stop, plain.seed, plain.candidates) == (None, (), 0, 1)
 
 
@@ -184,4 +184,4 @@ def test_limits_stops_and_seeds_are_read():
     ],
 )
 def test_a_model_thinks_at_its_own_effort(members, thinks):
-    assert asked(**members).thinks is thinks
+    assert read_request(**members).thinks is thinks

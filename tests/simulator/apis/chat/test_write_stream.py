@@ -24,7 +24,7 @@ UNTYPED = ".choices[0].delta[0].annotations"
 TWO = Answer(calls=(call(1), call(2, "Tokyo")), end="calls", usage=USED)
 
 
-def called(choice):
+def list_calls(choice):
     return [(each.id, each.function.name, each.function.arguments) for each in choice.message.tool_calls or []]
 
 
@@ -49,7 +49,7 @@ def test_a_stream_adds_up_to_the_whole_reply(members, answer, pace):
         assert given.finish_reason == meant.finish_reason
         assert (given.message.content or "") == (meant.message.content or "")
         assert (given.message.refusal or None) == meant.message.refusal
-        assert called(given) == called(meant)
+        assert list_calls(given) == list_calls(meant)
         if meant.message.function_call is not None:
             assert given.message.function_call.arguments == meant.message.function_call.arguments
 

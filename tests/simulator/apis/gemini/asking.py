@@ -101,7 +101,7 @@ def result(name="get_weather", **members):
     return {"functionResponse": {"name": name, "response": {"output": "18C"}, **members}}
 
 
-def asking(*contents, **members):
+def build_request(*contents, **members):
     """Return a request with one function."""
     return {"contents": list(contents) or [user("Hi.")], "tools": [{"functionDeclarations": [WEATHER]}], **members}
 

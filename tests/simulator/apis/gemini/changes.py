@@ -20,7 +20,7 @@ def camel(name: str) -> str:
     return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), name)
 
 
-def copied(body: Json) -> Json:
+def copy_body(body: Json) -> Json:
     """Return a copy of a body to change, and the request within it."""
     return copy.deepcopy(body)
 
@@ -96,7 +96,7 @@ def config(body: Json) -> Json:
 
 def with_tools(body: Json, *given: Json) -> Json:
     """Return a copy with these tools only, without fields that depend on other tools."""
-    changed = copied(body)
+    changed = copy_body(body)
     request = request_in(changed)
     put(request, "tools", [copy.deepcopy(tool) for tool in given])
     drop(request, "tool_config")
@@ -116,7 +116,7 @@ def with_function(body: Json, **members: Any) -> Json:
 
 def with_config(body: Json, **members: Any) -> Json:
     """Return a copy with these fields in its generation config."""
-    changed = copied(body)
+    changed = copy_body(body)
     for name, value in members.items():
         put(config(changed), name, value)
     return changed
@@ -147,9 +147,9 @@ def token_for(part: Json, occasion: str, model: str = MODEL) -> str:
     return sign({} if call is None else {"functionCall": call}, model, SIGNER, occasion)
 
 
-def signed(body: Json) -> Json:
+def sign_body(body: Json) -> Json:
     """Return a copy in which the simulator has signed all calls, and all parts that are only a signature."""
-    changed = copied(body)
+    changed = copy_body(body)
     for _, _, part in place_parts(changed):
         if part.keys() - {"thoughtSignature", "thought_signature"}:
             drop(part, "thought_signature")

@@ -7,7 +7,7 @@ import shelf
 from dragoman.simulator.apis.gemini import unwrap_request
 from dragoman.simulator.apis.gemini.code_assist import handle_setup_call
 from dragoman.simulator.apis.rule import Violation
-from simulator.apis.gemini.asking import NEW, asking, require_accepted, situation, user
+from simulator.apis.gemini.asking import NEW, build_request, require_accepted, situation, user
 
 REQUEST = {"contents": [user("Hi.")]}
 
@@ -27,11 +27,11 @@ def test_an_envelope_holds_the_model_and_the_request():
         "model": NEW,
         "project": "p",
         "user_prompt_id": "1",
-        "request": {**asking(), "session_id": "s", "labels": {"a": "b"}},
+        "request": {**build_request(), "session_id": "s", "labels": {"a": "b"}},
     }
     model, request = open_it(body)
     assert model == NEW
-    assert json.loads(request) == {**asking(), "labels": {"a": "b"}}
+    assert json.loads(request) == {**build_request(), "labels": {"a": "b"}}
     require_accepted(json.loads(request), situation(model, vertex=True))
 
 

@@ -1,7 +1,17 @@
 import pytest
 
 from dragoman.simulator.apis.conversation import Call, RequestResult, RequestTool, RequestToolChoice, RequestTurn
-from simulator.apis.gemini.asking import OLD, WEATHER, asking, call, model, require_accepted, result, situation, user
+from simulator.apis.gemini.asking import (
+    OLD,
+    WEATHER,
+    build_request,
+    call,
+    model,
+    require_accepted,
+    result,
+    situation,
+    user,
+)
 
 SKIP = "skip_thought_signature_validator"
 OBJECT = {"type": "OBJECT", "properties": {"it": {"type": "STRING", "nullable": True, "enum": ["a"]}}}
@@ -12,7 +22,7 @@ def ask(body, given=None):
 
 
 def test_a_conversation_is_read_as_turns():
-    body = asking(
+    body = build_request(
         user("Weather", " in Paris?"),
         model({"text": "hidden", "thought": True}, "Let me see.", call(signature=SKIP, id="c1")),
         user(result(id="c1")),
@@ -31,7 +41,7 @@ def test_a_conversation_is_read_as_turns():
 
 
 def test_results_without_ids_answer_the_calls_in_their_order():
-    body = asking(
+    body = build_request(
         user("a"), model(call("f"), call("g")), user(result("f"), result("g", response={"error": "off"})), user("b")
     )
     turns = ask(body, situation(OLD)).turns
@@ -51,14 +61,14 @@ def test_results_without_ids_answer_the_calls_in_their_order():
     ],
 )
 def test_a_result_is_its_output_its_error_or_all_of_it(response, text, failed):
-    body = asking(user("a"), model(call(signature=SKIP)), user(result(response=response)))
+    body = build_request(user("a"), model(call(signature=SKIP)), user(result(response=response)))
     [made] = ask(body).turns[-1].results
     assert (made.text, made.failed) == (text, failed)
 
 
 def test_media_are_seen_by_their_type_also_within_results():
     image = {"inlineData": {"mimeType": "image/png", "data": ""}}
-    body = asking(
+    body = build_request(
         user("a", image, {"fileData": {"fileUri": "https://example.com/a", "mimeType": "application/pdf"}}),
         model(call(signature=SKIP)),
         user(result(parts=[image])),
@@ -73,7 +83,7 @@ def test_tools_are_functions_searches_and_others():
         {"googleSearch": {}},
         {"codeExecution": {}},
     ]
-    given = asking(tools=tools, toolConfig={"includeServerSideToolInvocations": True})
+    given = build_request(tools=tools, toolConfig={"includeServerSideToolInvocations": True})
     assert ask(given).tools == (
         RequestTool(name="get_weather", description="Current weather", schema=WEATHER["parametersJsonSchema"]),
         RequestTool(
@@ -99,7 +109,7 @@ def test_tools_are_functions_searches_and_others():
     ],
 )
 def test_modes_are_choices(calling, choice):
-    assert ask(asking(toolConfig={"functionCallingConfig": calling})).choice == choice
+    assert ask(build_request(toolConfig={"functionCallingConfig": calling})).choice == choice
 
 
 def test_how_to_write_is_read():

@@ -10,7 +10,7 @@ from simulator.apis.gemini.asking import (
     ANSWERS,
     NEW,
     OLD,
-    asking,
+    build_request,
     judge,
     occasion,
     require_accepted,
@@ -23,7 +23,7 @@ from simulator.apis.gemini.asking import (
 
 def content(name="calls"):
     """Return the model's content as it was received."""
-    reply = json.loads(API.render_reply(ANSWERS[name], require_accepted(asking()), occasion()))
+    reply = json.loads(API.render_reply(ANSWERS[name], require_accepted(build_request()), occasion()))
     return reply["candidates"][0]["content"]
 
 
@@ -33,13 +33,13 @@ def results(said):
 
 
 def follow(said, *more):
-    return asking(user("Weather?"), said, results(said), *more)
+    return build_request(user("Weather?"), said, results(said), *more)
 
 
 def test_the_models_own_reply_is_accepted_in_a_history():
     for name in ("call", "calls"):
         require_accepted(follow(content(name)))
-    require_accepted(asking(user("Hi."), content("text"), user("And?")))
+    require_accepted(build_request(user("Hi."), content("text"), user("And?")))
 
 
 def test_numbers_and_the_order_of_members_may_change_on_the_way():
@@ -57,9 +57,9 @@ def test_the_alphabet_and_padding_of_base64_do_not_matter():
 
 
 def test_a_streamed_answer_may_come_back_in_its_pieces():
-    frames = API.render_stream(ANSWERS["text"], require_accepted(asking()), occasion(size=4))
+    frames = API.render_stream(ANSWERS["text"], require_accepted(build_request()), occasion(size=4))
     parts = [part for frame in frames for part in json.loads(frame[6:])["candidates"][0]["content"]["parts"]]
-    require_accepted(asking(user("Hi."), {"role": "model", "parts": parts}, user("And?")))
+    require_accepted(build_request(user("Hi."), {"role": "model", "parts": parts}, user("And?")))
 
 
 def test_a_missing_signature_is_refused_on_the_first_call_of_a_step_only():
@@ -74,7 +74,7 @@ def test_a_missing_signature_is_refused_on_the_first_call_of_a_step_only():
 def test_every_step_of_the_current_turn_is_signed():
     first = content("call")
     second = content("call")
-    token = API.render_reply(ANSWERS["call"], require_accepted(asking()), occasion()).decode()
+    token = API.render_reply(ANSWERS["call"], require_accepted(build_request()), occasion()).decode()
     assert first["parts"][0]["thoughtSignature"] in token
     del second["parts"][0]["thoughtSignature"]
     found = require_rejected(follow(first, second, results(second)))
@@ -129,9 +129,9 @@ def test_a_result_may_repeat_the_signature_of_a_call():
     said = content("call")
     answered = results(said)
     answered["parts"][0]["thoughtSignature"] = said["parts"][0]["thoughtSignature"]
-    require_accepted(asking(user("Hi."), said, answered))
+    require_accepted(build_request(user("Hi."), said, answered))
     answered["parts"][0]["thoughtSignature"] = content("text")["parts"][0]["thoughtSignature"][:-8]
-    assert require_rejected(asking(user("Hi."), said, answered)).rule == "gemini.signature-altered"
+    assert require_rejected(build_request(user("Hi."), said, answered)).rule == "gemini.signature-altered"
 
 
 def test_a_foreign_signature_passes_only_in_a_recording():
@@ -147,7 +147,7 @@ def test_a_foreign_signature_passes_only_in_a_recording():
 def build_content(name, kind="call", **members):
     """Return a model's content as it was received."""
     reply = json.loads(
-        API.render_reply(ANSWERS[kind], require_accepted(asking(), situation(name, **members)), occasion())
+        API.render_reply(ANSWERS[kind], require_accepted(build_request(), situation(name, **members)), occasion())
     )
     return reply["candidates"][0]["content"]
 
@@ -161,7 +161,7 @@ def test_a_signature_of_another_model_is_refused(other):
 
 
 def test_a_signature_on_a_text_of_another_model_is_refused():
-    body = asking(user("Hi."), build_content(NEW, "text"), user("And?"))
+    body = build_request(user("Hi."), build_content(NEW, "text"), user("And?"))
     assert require_rejected(body, situation("gemini-3.6-flash")).rule == "gemini.signature-model"
 
 

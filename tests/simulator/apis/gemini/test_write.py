@@ -13,7 +13,7 @@ from simulator.apis.gemini.asking import (
     TEXT,
     TOKYO,
     USAGE,
-    asking,
+    build_request,
     client,
     occasion,
     require_accepted,
@@ -39,7 +39,7 @@ PACES = {"small": {"size": 3}, "usual": {}, "whole": {"size": 0}}
 
 
 def give(name="new", **config):
-    return require_accepted(asking(user("Hi."), generationConfig={**SHOWN, **config}), SITUATIONS[name])
+    return require_accepted(build_request(user("Hi."), generationConfig={**SHOWN, **config}), SITUATIONS[name])
 
 
 def collect_replies(replies):
@@ -174,7 +174,7 @@ def test_streamed_calls_end_as_they_were_recorded(kind, shapes):
 
 
 def test_thoughts_are_included_only_if_requested():
-    hidden = require_accepted(asking())
+    hidden = require_accepted(build_request())
     reply = json.loads(API.render_reply(ANSWERS["thought"], hidden, occasion()))
     assert [part["text"] for part in reply["candidates"][0]["content"]["parts"]] == [TEXT]
     assert reply["usageMetadata"]["thoughtsTokenCount"] == USAGE.thought
@@ -259,7 +259,7 @@ def rebuilt(chunks):
 @pytest.mark.parametrize("asked", [True, False])
 def test_vertex_streams_partial_arguments_if_requested(asked):
     calling = {"streamFunctionCallArguments": True} if asked else {}
-    request = require_accepted(asking(toolConfig={"functionCallingConfig": calling}), situation(vertex=True))
+    request = require_accepted(build_request(toolConfig={"functionCallingConfig": calling}), situation(vertex=True))
     frames = list(API.render_stream(ANSWERS["calls"], request, occasion(size=2, partial_args=not asked)))
     chunks = [json.loads(frame[6:]) for frame in frames]
     for chunk in chunks:
@@ -283,7 +283,7 @@ def test_odd_names_and_values_have_paths_of_their_own():
     arguments = {"a b": None, "it's": True, "": 1, "empty": {}, "text": ""}
     call = TOKYO.__class__(id="", name="get_weather", arguments=arguments)
     answer = ANSWERS["call"].__class__(calls=(call,), end="calls", usage=USAGE)
-    request = require_accepted(asking(), situation(vertex=True))
+    request = require_accepted(build_request(), situation(vertex=True))
     chunks = [json.loads(frame[6:]) for frame in API.render_stream(answer, request, occasion(partial_args=True))]
     pieces = [
         piece

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dragoman.simulator.apis.gemini import API
-from simulator.apis.gemini.asking import ANSWERS, asking, occasion, require_accepted, user
+from simulator.apis.gemini.asking import ANSWERS, build_request, occasion, require_accepted, user
 from simulator.apis.gemini.test_write import PACES, SHOWN, SITUATIONS
 
 SAID = [name for name in ANSWERS if name not in {"blocked", "filtered", "malformed"}]
@@ -33,7 +33,7 @@ def parts_of(reply):
 @pytest.mark.parametrize("kind", SITUATIONS)
 @pytest.mark.parametrize("name", SAID)
 def test_a_reply_is_taken_back(name, kind):
-    body = asking(user("Hi."), generationConfig=SHOWN)
+    body = build_request(user("Hi."), generationConfig=SHOWN)
     reply = json.loads(API.render_reply(ANSWERS[name], require_accepted(body, SITUATIONS[kind]), occasion()))
     require_accepted(go_on(body, parts_of(reply)), SITUATIONS[kind])
 
@@ -42,7 +42,7 @@ def test_a_reply_is_taken_back(name, kind):
 @pytest.mark.parametrize("kind", ["new", "old"])
 @pytest.mark.parametrize("name", SAID)
 def test_the_parts_of_a_stream_are_taken_back(name, kind, pace):
-    body = asking(user("Hi."), generationConfig=SHOWN)
+    body = build_request(user("Hi."), generationConfig=SHOWN)
     frames = API.render_stream(ANSWERS[name], require_accepted(body, SITUATIONS[kind]), occasion(**PACES[pace]))
     parts = [part for frame in frames for part in parts_of(json.loads(frame[6:]))]
     require_accepted(go_on(body, parts), SITUATIONS[kind])

@@ -63,7 +63,7 @@ def judge(body: Any, signer: TokenSigner | None = None, **situation: Any) -> Acc
     return API.accept(json.dumps(body).encode(), CheckContext(**loose), signer or TokenSigner())
 
 
-def accepted(body: Any, signer: TokenSigner | None = None, **situation: Any) -> AcceptedRequest:
+def require_accepted(body: Any, signer: TokenSigner | None = None, **situation: Any) -> AcceptedRequest:
     found = judge(body, signer, **situation)
     assert isinstance(found, AcceptedRequest), found
     return found
@@ -115,7 +115,7 @@ def model_of(exchange: dict[str, Any]) -> str:
     return found[0] if found else "x"
 
 
-def recorded(*statuses: int) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+def load_recordings(*statuses: int) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
     """Return recorded requests that got one of these statuses, each with its context."""
     return {
         exchange["id"]: (exchange["request"], situation_of(exchange))

@@ -5,11 +5,11 @@ import pytest
 from dragoman.simulator.apis.messages.models import parse_model_name
 from simulator.apis.messages.bodies import (
     WEATHER,
-    accepted,
     asks,
     assistant,
     call,
     judge,
+    require_accepted,
     require_rejected,
     result,
     user,
@@ -89,32 +89,32 @@ def test_the_newest_models_cannot_be_forced(name):
     "name", ["claude-sonnet-4-5", "claude-opus-4-8", "claude-sonnet-5", "claude-opus-5", "claude-fable-5"]
 )
 def test_older_models_can_be_forced(name):
-    accepted(asks(model=name, tools=[WEATHER], tool_choice={"type": "tool", "name": "get_weather"}))
+    require_accepted(asks(model=name, tools=[WEATHER], tool_choice={"type": "tool", "name": "get_weather"}))
 
 
 def test_an_answer_can_be_prefilled_for_models_up_to_4_5_only():
     begun = [user("Hi"), assistant("The answer is")]
-    accepted(asks(*begun, model="claude-haiku-4-5"))
+    require_accepted(asks(*begun, model="claude-haiku-4-5"))
     for name in ("claude-sonnet-4-6", "claude-opus-5-5", "new"):
         assert require_rejected(asks(*begun, model=name)).rule == "messages.prefill"
 
 
 def test_a_turn_that_was_paused_can_be_sent_back_to_any_model():
     search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "a"}}
-    accepted(asks(user("Hi"), assistant(search), tools=[{"type": "web_search_20260318", "name": "web_search"}]))
+    require_accepted(asks(user("Hi"), assistant(search), tools=[{"type": "web_search_20260318", "name": "web_search"}]))
 
 
 def test_an_assistant_message_may_come_first_where_that_was_recorded():
     first = [assistant("How can I help?"), user("Hi")]
-    accepted(asks(*first, model="claude-sonnet-4-6"))
+    require_accepted(asks(*first, model="claude-sonnet-4-6"))
     assert require_rejected(asks(*first)).rule == "messages.first-turn"
 
 
 def test_instructions_in_the_middle_need_a_model_and_a_place():
     instruction = {"role": "system", "content": "Answer in French."}
-    accepted(asks(user("Hi"), instruction))
-    accepted(asks(user("Hi"), instruction, assistant("Salut."), user("Paris?"), model="claude-opus-4-8"))
-    accepted(asks(user("Hi"), assistant(call()), user(result()), instruction, tools=[WEATHER]))
+    require_accepted(asks(user("Hi"), instruction))
+    require_accepted(asks(user("Hi"), instruction, assistant("Salut."), user("Paris?"), model="claude-opus-4-8"))
+    require_accepted(asks(user("Hi"), assistant(call()), user(result()), instruction, tools=[WEATHER]))
     assert require_rejected(asks(user("Hi"), instruction, model="claude-sonnet-5")).rule == "messages.system-turn-model"
     assert require_rejected(asks(user("Hi"), instruction, user("Paris?"))).rule == "messages.system-turn-place"
     between = [user("Hi"), assistant(call()), instruction, user(result())]
@@ -125,7 +125,7 @@ def test_instructions_in_the_middle_need_a_model_and_a_place():
     ("name", "most"), [("claude-3-opus-20240229", 4096), ("claude-haiku-4-5", 64_000), ("new", 128_000)]
 )
 def test_an_answer_is_at_most_what_the_model_can_write(name, most):
-    accepted(asks(model=name, max_tokens=most))
+    require_accepted(asks(model=name, max_tokens=most))
     found = require_rejected(asks(model=name, max_tokens=most + 1))
     assert (
         found.message
@@ -135,12 +135,12 @@ def test_an_answer_is_at_most_what_the_model_can_write(name, most):
 
 def test_the_version_of_october_has_no_sampling():
     old = asks(model="claude-sonnet-4-5", temperature=1.0)
-    accepted(old, version="2023-06-01")
+    require_accepted(old, version="2023-06-01")
     assert require_rejected(old, version="2026-10-21").message == "temperature: Extra inputs are not permitted"
 
 
 def test_a_beta_member_needs_its_header():
     body = asks(context_management={"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]})
-    accepted(body)
-    accepted(body, betas=("claude-code-20250219", "context-management-2025-06-27"))
+    require_accepted(body)
+    require_accepted(body, betas=("claude-code-20250219", "context-management-2025-06-27"))
     assert require_rejected(body, betas=()).message == "context_management: Extra inputs are not permitted"

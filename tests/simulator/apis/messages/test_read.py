@@ -1,7 +1,7 @@
 """Tests of the conversion of a Messages request to a `ModelRequest`."""
 
 from dragoman.simulator.apis.conversation import Call, RequestResult, RequestToolChoice, RequestTurn
-from simulator.apis.messages.bodies import WEATHER, accepted, asks, assistant, call, result, text, user
+from simulator.apis.messages.bodies import WEATHER, asks, assistant, call, require_accepted, result, text, user
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M9QDwADhgGAWjTQ7gAAAABJRU5ErkJggg=="
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
@@ -9,7 +9,7 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required":
 
 
 def ask(body):
-    return accepted(body, recorded=True).model_request
+    return require_accepted(body, recorded=True).model_request
 
 
 def test_turns_are_merged_and_parsed_with_calls_results_and_media():
@@ -112,5 +112,5 @@ def test_between_tools_the_model_thinks_after_results_only():
 
 
 def test_a_stream_is_requested_in_the_body():
-    assert accepted(asks(stream=True)).stream
-    assert not accepted(asks()).stream
+    assert require_accepted(asks(stream=True)).stream
+    assert not require_accepted(asks()).stream

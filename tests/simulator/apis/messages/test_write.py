@@ -12,7 +12,7 @@ from dragoman.simulator.apis.api import Chunking, ReplyMeta
 from dragoman.simulator.apis.conversation import Answer, AnswerSource, AnswerUsage, Call, TokenSigner
 from dragoman.simulator.apis.messages import API
 from dragoman.simulator.apis.messages.write import REDACTED_THINKING_TRIGGER
-from simulator.apis.messages.bodies import NEWEST, WEATHER, accepted, asks, on_vertex, user
+from simulator.apis.messages.bodies import NEWEST, WEATHER, asks, on_vertex, require_accepted, user
 
 MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
 EVENT: TypeAdapter[RawMessageStreamEvent] = TypeAdapter(RawMessageStreamEvent)
@@ -58,11 +58,11 @@ def occasion(size=5):
 
 
 def whole(answer, body):
-    return API.render_reply(answer, accepted(body), occasion())
+    return API.render_reply(answer, require_accepted(body), occasion())
 
 
 def frames(answer, body, size=5):
-    return list(API.render_stream(answer, accepted(body), occasion(size)))
+    return list(API.render_stream(answer, require_accepted(body), occasion(size)))
 
 
 def extras(value):
@@ -241,4 +241,4 @@ def test_an_answer_can_be_silenced():
 
 
 def test_tokens_are_counted():
-    assert json.loads(API.render_token_count(accepted(BODIES["newest"]), 17)) == {"input_tokens": 17}
+    assert json.loads(API.render_token_count(require_accepted(BODIES["newest"]), 17)) == {"input_tokens": 17}

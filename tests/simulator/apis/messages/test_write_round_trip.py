@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from simulator.apis.messages.bodies import accepted, user
+from simulator.apis.messages.bodies import require_accepted, user
 from simulator.apis.messages.test_write import ANSWERS, BODIES, QUESTION, client, frames, whole
 
 SAID = [name for name in ANSWERS if name != "nothing"]
@@ -21,7 +21,7 @@ def go_on(body, content):
 @pytest.mark.parametrize("name", SAID)
 def test_a_reply_is_taken_back(name, form):
     content = json.loads(whole(ANSWERS[name], BODIES[form]))["content"]
-    accepted(go_on(BODIES[form], content))
+    require_accepted(go_on(BODIES[form], content))
 
 
 @pytest.mark.parametrize("form", BODIES)
@@ -31,4 +31,6 @@ def test_a_gathered_stream_is_taken_back(name, form):
     with streamed.messages.stream(**QUESTION) as events:
         message = events.get_final_message()
     content = [block.model_dump(mode="json", exclude_none=True) for block in message.content]
-    accepted(go_on(BODIES[form], [{k: v for k, v in block.items() if k != "parsed_output"} for block in content]))
+    require_accepted(
+        go_on(BODIES[form], [{k: v for k, v in block.items() if k != "parsed_output"} for block in content])
+    )

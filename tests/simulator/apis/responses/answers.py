@@ -12,7 +12,7 @@ from openai.types.responses import Response, ResponseStreamEvent
 from dragoman.simulator.apis.api import Chunking, ReplyMeta
 from dragoman.simulator.apis.conversation import Answer, AnswerSource, AnswerUsage, Call, TokenSigner
 from dragoman.simulator.apis.responses import API
-from simulator.apis.responses.bodies import PATCH, WEATHER, accepted, asks
+from simulator.apis.responses.bodies import PATCH, WEATHER, asks, require_accepted
 
 SIGNER = TokenSigner(5)
 USED = AnswerUsage(input=40, output=20, cached=16, thought=8)
@@ -134,11 +134,11 @@ def occasion(size: int = 5) -> ReplyMeta:
 
 
 def whole(members: dict[str, Any], answer: Answer) -> dict[str, Any]:
-    return json.loads(API.render_reply(answer, accepted(asks(**members)), occasion()))
+    return json.loads(API.render_reply(answer, require_accepted(asks(**members)), occasion()))
 
 
 def frames(members: dict[str, Any], answer: Answer, size: int = 5) -> list[bytes]:
-    return list(API.render_stream(answer, accepted(asks(stream=True, **members)), occasion(size)))
+    return list(API.render_stream(answer, require_accepted(asks(stream=True, **members)), occasion(size)))
 
 
 def events(members: dict[str, Any], answer: Answer, size: int = 5) -> list[dict[str, Any]]:

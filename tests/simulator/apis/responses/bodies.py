@@ -40,7 +40,7 @@ def judge(body: Any, *, recorded: bool = False, signer: TokenSigner | None = Non
     return API.accept(json.dumps(body).encode(), situation, signer or TokenSigner())
 
 
-def accepted(body: Any, **options: Any) -> AcceptedRequest:
+def require_accepted(body: Any, **options: Any) -> AcceptedRequest:
     found = judge(body, **options)
     assert isinstance(found, AcceptedRequest), found
     return found

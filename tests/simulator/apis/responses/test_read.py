@@ -10,14 +10,14 @@ from dragoman.simulator.apis.responses.store import (
     read_conversation_id,
     read_previous_id,
 )
-from simulator.apis.responses.bodies import PATCH, WEATHER, accepted, asks
+from simulator.apis.responses.bodies import PATCH, WEATHER, asks, require_accepted
 
 SEARCH = {"type": "tool_search", "execution": "client", "description": "Find tools", "parameters": {"type": "object"}}
 LOOKUP = {**WEATHER, "name": "lookup"}
 
 
 def ask(**members):
-    return accepted(asks(**members)).model_request
+    return require_accepted(asks(**members)).model_request
 
 
 def test_the_conversation_is_parsed_turn_by_turn():

@@ -10,21 +10,21 @@ from simulator.mutation import Mutate
 
 def _without_contents(body: Json, _: Random) -> Iterable[Json]:
     for missing in (False, True):
-        changed = changes.copied(body)
+        changed = changes.copy_body(body)
         changes.put(changes.request_in(changed), "contents", None if missing else [])
         yield changed
 
 
 def _other_roles(body: Json, chance: Random) -> Iterable[Json]:
     for role in ("assistant", "system", "human"):
-        changed = changes.copied(body)
+        changed = changes.copy_body(body)
         chance.choice(changes.contents(changed))["role"] = role
         yield changed
 
 
 def _without_parts(body: Json, _: Random) -> Iterable[Json]:
     for missing in (False, True):
-        changed = changes.copied(body)
+        changed = changes.copy_body(body)
         content = next(one for one in changes.contents(changed) if one.get("role") != "model")
         content["parts"] = []
         if missing:
@@ -33,7 +33,7 @@ def _without_parts(body: Json, _: Random) -> Iterable[Json]:
 
 
 def _with_part(body: Json, part: Json) -> Json:
-    changed = changes.copied(body)
+    changed = changes.copy_body(body)
     content = next(one for one in changes.contents(changed) if one.get("role") != "model")
     changes.parts(content).insert(0, part)
     return changed
@@ -65,7 +65,7 @@ def _add_uploaded_file(body: Json, _: Random) -> Iterable[Json]:
 
 
 def _too_long(body: Json, _: Random) -> Iterable[Json]:
-    changed = changes.copied(body)
+    changed = changes.copy_body(body)
     content = next(one for one in changes.contents(changed) if one.get("role") != "model")
     image = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
     changes.parts(content)[:0] = [image] * 4100
@@ -73,7 +73,7 @@ def _too_long(body: Json, _: Random) -> Iterable[Json]:
 
 
 def _system_media(body: Json, _: Random) -> Iterable[Json]:
-    changed = changes.copied(body)
+    changed = changes.copy_body(body)
     request = changes.request_in(changed)
     if changes.get(request, "cached_content") is None:
         image = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
@@ -83,7 +83,7 @@ def _system_media(body: Json, _: Random) -> Iterable[Json]:
 
 def _nameless(body: Json, _: Random) -> Iterable[Json]:
     for member in ("function_call", "function_response"):
-        changed = changes.copied(body)
+        changed = changes.copy_body(body)
         for _content, _index, part in changes.place_parts(changed):
             if changes.get(part, member) is not None:
                 changes.get(part, member).pop("name")
@@ -92,7 +92,7 @@ def _nameless(body: Json, _: Random) -> Iterable[Json]:
 
 
 def _show(body: Json, _: Random) -> Iterable[Json]:
-    changed = changes.copied(body)
+    changed = changes.copy_body(body)
     for response in changes.responses(changed):
         response["parts"] = [{"inlineData": {"mimeType": "image/gif", "data": "R0lGODlhAQABAAAAACw="}}]
         yield changed
@@ -106,7 +106,7 @@ def _cache_with_tools(body: Json, _: Random) -> Iterable[Json]:
 
 
 def _twice_safe(body: Json, _: Random) -> Iterable[Json]:
-    changed = changes.copied(body)
+    changed = changes.copy_body(body)
     one = {"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}
     changes.put(changes.request_in(changed), "safety_settings", [one, {**one, "threshold": "OFF"}])
     yield changed

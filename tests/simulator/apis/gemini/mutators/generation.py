@@ -27,7 +27,7 @@ def _out_of_range(body: Json, _: Random) -> Iterable[Json]:
 
 def _plain(body: Json, **members: Any) -> Json:
     """Return a copy with only these fields in its generation config."""
-    changed = changes.copied(body)
+    changed = changes.copy_body(body)
     changes.put(
         changes.request_in(changed), "generation_config", {changes.camel(name): members[name] for name in members}
     )

@@ -15,10 +15,10 @@ def _first_part(body: Json) -> Json:
 
 def _unknown(body: Json, chance: Random) -> Iterable[Json]:
     for name in ("frobnicate", "max_tokens", "messages"):
-        changed = changes.copied(body)
+        changed = changes.copy_body(body)
         changes.request_in(changed)[name] = 1
         yield changed
-    changed = changes.copied(body)
+    changed = changes.copy_body(body)
     _first_part(changed)[chance.choice(("type", "cache_control", "cacheControl"))] = "text"
     yield changed
     yield changes.with_config(body, max_tokens=5)
@@ -30,7 +30,7 @@ def _unknown(body: Json, chance: Random) -> Iterable[Json]:
 def _types(body: Json, _: Random) -> Iterable[Json]:
     values: tuple[Any, ...] = (5, True, {"text": "x"}, ["x"])
     for value in values:
-        changed = changes.copied(body)
+        changed = changes.copy_body(body)
         changes.contents(changed)[0]["parts"] = [{"text": value}]
         yield changed
     yield changes.with_config(body, temperature="hot")
@@ -40,11 +40,11 @@ def _types(body: Json, _: Random) -> Iterable[Json]:
     yield changes.with_function(body, parameters={"type": "OBJECT", "properties": {"it": {"enum": [1]}}})
     yield changes.with_function(body, parameters={"type": "OBJECT", "properties": {"it": True}})
     for response in ("text", 5):
-        changed = changes.copied(body)
+        changed = changes.copy_body(body)
         result = {"functionResponse": {"name": "f", "response": response}}
         changes.contents(changed).append({"role": "user", "parts": [result]})
         yield changed
-    changed = changes.copied(body)
+    changed = changes.copy_body(body)
     _first_part(changed)["thoughtSignature"] = "not base64!"
     yield changed
 
@@ -56,7 +56,7 @@ def _enums(body: Json, _: Random) -> Iterable[Json]:
     yield changed
     yield changes.with_config(body, thinking_config={"thinkingLevel": "MAX"})
     yield changes.with_function(body, parameters={"type": "ANY"})
-    changed = changes.copied(body)
+    changed = changes.copy_body(body)
     setting = {"category": "HARM_CATEGORY_NONE", "threshold": "OFF"}
     changes.put(changes.request_in(changed), "safety_settings", [setting])
     yield changed
@@ -69,7 +69,7 @@ def _bounds(body: Json, _: Random) -> Iterable[Json]:
 
 def _oneofs(body: Json, _: Random) -> Iterable[Json]:
     for member, value in (("inlineData", {"mimeType": "image/png", "data": ""}), ("function_call", {"name": "f"})):
-        changed = changes.copied(body)
+        changed = changes.copy_body(body)
         changes.contents(changed)[0]["parts"] = [{"text": "both", member: value}]
         yield changed
 

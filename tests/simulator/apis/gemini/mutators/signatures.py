@@ -23,7 +23,7 @@ def _first_calls(body: Json) -> list[Json]:
 
 def _remove_signature(body: Json, _: Random) -> Iterable[Json]:
     for empty in (False, True):
-        changed = changes.signed(body)
+        changed = changes.sign_body(body)
         for part in _first_calls(changed)[-1:]:
             changes.drop(part, "thought_signature")
             if empty:
@@ -32,18 +32,18 @@ def _remove_signature(body: Json, _: Random) -> Iterable[Json]:
 
 
 def _with_altered(body: Json, chance: Random) -> Iterable[Json]:
-    changed = changes.signed(body)
+    changed = changes.sign_body(body)
     for part in changes.calls(changed)[-1:]:
         token: str = part["thoughtSignature"] if "thoughtSignature" in part else part["thought_signature"]
         at = chance.randrange(34, 44)
         other = "A" if token[at] != "A" else "B"
         for spoilt in (token[:at] + other + token[at + 1 :], token[:-8]):
             changes.put(part, "thought_signature", spoilt)
-            yield changes.copied(changed)
+            yield changes.copy_body(changed)
 
 
 def _with_foreign(body: Json, _: Random) -> Iterable[Json]:
-    changed = changes.signed(body)
+    changed = changes.sign_body(body)
     for content, _index, part in changes.place_parts(changed):
         if content.get("role") == "model" or len(changes.contents(changed)) == 1:
             changes.put(part, "thought_signature", _FOREIGN)
@@ -52,7 +52,7 @@ def _with_foreign(body: Json, _: Random) -> Iterable[Json]:
 
 
 def _with_moved(body: Json, _: Random) -> Iterable[Json]:
-    changed = changes.signed(body)
+    changed = changes.sign_body(body)
     calls = changes.calls(changed)
     for part in calls[-1:]:
         call = changes.get(part, "function_call")
@@ -61,14 +61,14 @@ def _with_moved(body: Json, _: Random) -> Iterable[Json]:
 
 
 def _with_other_model(body: Json, _: Random) -> Iterable[Json]:
-    changed = changes.signed(body)
+    changed = changes.sign_body(body)
     for number, part in enumerate(changes.calls(changed)[-1:]):
         changes.put(part, "thought_signature", changes.token_for(part, f"mutated {number}", "gemini-3-pro-preview"))
         yield changed
 
 
 def _with_twice(body: Json, _: Random) -> Iterable[Json]:
-    changed = changes.signed(body)
+    changed = changes.sign_body(body)
     contents = changes.contents(changed)
     for index in range(len(contents) - 2, -1, -1):
         pair = contents[index : index + 2]
@@ -79,14 +79,14 @@ def _with_twice(body: Json, _: Random) -> Iterable[Json]:
             and len(parts[0]) == len(parts[1])
             and parts[0]
         ):
-            contents[index + 2 : index + 2] = changes.copied({"pair": pair})["pair"]
+            contents[index + 2 : index + 2] = changes.copy_body({"pair": pair})["pair"]
             yield changed
             return
 
 
 def _with_other_token(body: Json, _: Random) -> Iterable[Json]:
     for token in ("", _FOREIGN):
-        changed = changes.copied(body)
+        changed = changes.copy_body(body)
         changes.put(changes.request_in(changed), "continuation_token", token)
         yield changed
 
