@@ -14,12 +14,14 @@ _LOG = logging.getLogger("dragoman.tasks")
 T = TypeVar("T")
 
 
-def start_task(work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
-    """Start a task that the caller keeps, and awaits or stops.
+def start_task(
+    work: Coroutine[Any, Any, T], name: str, loop: asyncio.AbstractEventLoop | None = None
+) -> asyncio.Task[T]:
+    """Start a task that the caller keeps, and awaits or stops; a caller that knows the running loop passes it.
 
     If the caller drops it without retrieving its exception, asyncio reports that to the loop's exception handler.
     """
-    return asyncio.get_running_loop().create_task(work, name=name)
+    return (loop or asyncio.get_running_loop()).create_task(work, name=name)
 
 
 async def stop_tasks(*tasks: asyncio.Task[Any]) -> None:

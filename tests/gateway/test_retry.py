@@ -1,6 +1,7 @@
 """Which errors are retried, and which go to the next upstream."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -45,7 +46,7 @@ TARGETS = [Target(OpenAI(name, "http://localhost", "", "test"), "m") for name in
 FINAL, PASSING = Problem("invalid_request", "no"), Problem("overloaded", "later")
 
 
-def run_loop(errors, *, has_started=None):
+def run_loop(errors, *, exchange=None):
     """Call targets that fail with these errors in turn; return the names of those that were called."""
     called, left = [], list(errors)
 
@@ -56,7 +57,7 @@ def run_loop(errors, *, has_started=None):
         return called
 
     loop = RetryLoop(RetryPolicy(retries=1, first_wait=0.0))
-    asyncio.run(loop.run(TARGETS, attempt, Record(), has_started))
+    asyncio.run(loop.run(TARGETS, attempt, Record(), exchange))
     return called
 
 
@@ -78,5 +79,5 @@ def test_an_error_of_the_request_is_final():
 
 def test_an_error_after_the_response_has_started_is_final():
     with pytest.raises(Problem, match="later"):
-        run_loop([PASSING], has_started=lambda: True)
-    assert run_loop([PASSING], has_started=lambda: False) == ["first", "second"]
+        run_loop([PASSING], exchange=SimpleNamespace(started=True))
+    assert run_loop([PASSING], exchange=SimpleNamespace(started=False)) == ["first", "second"]

@@ -25,7 +25,7 @@ from dragoman.gateway.retry import RetryLoop, RetryPolicy
 from dragoman.gateway.router import Routes, Target
 from dragoman.gateway.signatures import SignatureStore
 from dragoman.gateway.token_count import count_tokens
-from dragoman.gateway.upstream_call import UpstreamClient, UpstreamReply
+from dragoman.gateway.upstream_call import UpstreamClient
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
 
@@ -118,16 +118,26 @@ class Gateway:
         await self._call_upstreams(context)
         return ""
 
-    async def _call_upstreams(self, context: RequestContext) -> None:
+    def _call_upstreams(self, context: RequestContext) -> Awaitable[None]:
         """Call upstreams until one has replied."""
-        exchange = context.exchange
         targets = self.routes.find_targets(context.request.call.model)
-        await self._retry.run(targets, partial(self._answer_from, context), context.record, lambda: exchange.started)
+        return self._retry.run(targets, partial(self._answer_from, context), context.record, context.exchange)
 
     async def _answer_from(self, context: RequestContext, target: Target) -> None:
-        """Call one upstream and write its reply."""
+        """Call one upstream and write its reply; return its connection to the pool, or close it after an error."""
         reply = await self._upstreams.open_reply(context.request, target, context.record)
-        await _deliver_reply(reply, context)
+        try:
+            if context.heartbeat is None:
+                await write_reply(reply, context)
+            else:
+                await UpstreamStream(reply, context, context.heartbeat).write()
+            reply.incoming.drain()
+        except Problem as problem:
+            if context.exchange.started:
+                raise
+            raise map_error_in_reply(problem, context.request.dialect) from None
+        finally:
+            reply.incoming.close()
 
     async def count_tokens(self, request: ClientRequest, record: Record) -> tuple[bytes, bool]:
         """Count the tokens of a request at the first upstream for its model."""
@@ -142,19 +152,3 @@ class Gateway:
             raise Problem("not_found", f"upstream {upstream.name!r} has no {passthrough.path}", code="unknown_url")
         record.note_attempt(upstream.name, passthrough.target.model)
         await forward_request(outgoing, passthrough, self._upstreams, exchange, record)
-
-
-async def _deliver_reply(reply: UpstreamReply, context: RequestContext) -> None:
-    """Write a reply, then return its connection to the pool, or close it after an error."""
-    try:
-        if context.heartbeat is None:
-            await write_reply(reply, context)
-        else:
-            await UpstreamStream(reply, context, context.heartbeat).write()
-        reply.incoming.drain()
-    except Problem as problem:
-        if context.exchange.started:
-            raise
-        raise map_error_in_reply(problem, context.request.dialect) from None
-    finally:
-        reply.incoming.close()

@@ -7,7 +7,7 @@ request continues.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from random import getrandbits
+from random import randbytes
 from time import monotonic, time
 from typing import Literal
 
@@ -28,7 +28,7 @@ _MAX_RECENT = 1000
 
 def _generate_id() -> str:
     # Not a secret: an exchange is shown only to its owner.
-    return f"ex_{getrandbits(128):032x}"
+    return "ex_" + randbytes(16).hex()
 
 
 class Record(Struct, kw_only=True):
@@ -72,7 +72,7 @@ class Record(Struct, kw_only=True):
     @property
     def all_losses(self) -> tuple[Loss, ...]:
         """Losses in the request and in the reply."""
-        return (*self.losses, *self.reply_losses)
+        return self.losses + self.reply_losses
 
     def note_first_token(self) -> None:
         """Note that the reply has started."""
@@ -149,9 +149,11 @@ def format_losses(losses: Sequence[Loss]) -> str:
 
     The result is printable ASCII.
     """
-    material = [loss for loss in losses if loss.grade == "material"]
-    others = [loss for loss in losses if loss.grade != "material"]
-    items = [f"; {loss.kind} {loss.where}: {loss.what}" for loss in (*material, *others)]
+    material, others = [], []
+    for loss in losses:
+        item = f"; {loss.kind} {loss.where}: {loss.what}"
+        (material if loss.grade == "material" else others).append(item)
+    items = material + others
     line = f"{len(losses)}; material={len(material)}{''.join(items)}"
     while len(line) > _MAX_HEADER:
         line = line[: -len(items.pop())]

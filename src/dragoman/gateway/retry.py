@@ -14,6 +14,7 @@ from msgspec import Struct
 from dragoman.core.problems import Kind, Problem
 from dragoman.gateway.record import Record
 from dragoman.gateway.router import Target
+from dragoman.http.exchange import Exchange
 
 T = TypeVar("T")
 _TRANSIENT: frozenset[Kind] = frozenset(
@@ -73,11 +74,11 @@ class RetryLoop:
         targets: Sequence[Target],
         attempt: Callable[[Target], Awaitable[T]],
         record: Record,
-        has_started: Callable[[], bool] | None = None,
+        exchange: Exchange | None = None,
     ) -> T:
         """Return the result of the first attempt that succeeds; raise the error if it is final.
 
-        An error is also final if `has_started` says that the client has received a part of the response.
+        An error is also final if the client has received a part of the response, which is sent with `exchange`.
         """
         target, retries = targets[0], None
         self._budget.requests += 1
@@ -85,7 +86,7 @@ class RetryLoop:
             try:
                 return await attempt(target)
             except Problem as problem:
-                if has_started is not None and has_started():
+                if exchange is not None and exchange.started:
                     raise
                 retries = retries or Retries(targets, self._policy, self._budget, record)
                 target = await retries.next_target(problem)

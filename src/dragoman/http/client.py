@@ -244,7 +244,7 @@ class Client:
         pool = self._pools.get(origin)
         while pool:
             connection = pool.pop()
-            if connection.is_reusable and asyncio.get_running_loop().time() - connection.last_activity < _MAX_IDLE:
+            if connection.is_reusable and connection.idle_seconds < _MAX_IDLE:
                 return connection
             connection.abort()
         return None

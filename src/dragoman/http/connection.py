@@ -72,6 +72,7 @@ class Connection(asyncio.Protocol):
         self.on_body = self._body.append  # the parser calls it
         self._parser = httptools.HttpRequestParser(self)
         self._headers: Headers = ()
+        self._headers_by_name: dict[str, str] = {}
         self._encoding: str | None = None
         """The content-encoding ("" for none) if a header in `_BODY_HEADERS` is present, else None."""
         self._waiting: deque[Exchange] = deque()
@@ -113,8 +114,11 @@ class Connection(asyncio.Protocol):
         self.closed.set()
         self._stop_timer()
         self._waiting.clear()
-        if self._exchange is not None:
-            self._exchange.note_disconnect()
+        exchange = self._exchange
+        if exchange is not None:
+            exchange.note_disconnect()
+            if exchange.is_cancelled_on_disconnect and not exchange.ended and self._task is not None:
+                self._task.cancel()
 
     def pause_writing(self) -> None:
         """Called when the write buffer is full because the client reads too slowly."""
@@ -192,7 +196,7 @@ class Connection(asyncio.Protocol):
             self._reject(431)
             return
         self._headers = headers = decode_headers(fields)
-        by_name = dict(headers)
+        by_name = self._headers_by_name = dict(headers)
         if int(by_name.get("content-length", 0)) > self._limits.body:
             self._reject(413)
         elif not _BODY_HEADERS.isdisjoint(by_name) and not self._parser.should_upgrade():
@@ -217,7 +221,13 @@ class Connection(asyncio.Protocol):
             body = self._decompress(body, self._encoding)
             if self._is_rejected:
                 return
-        request = Request(parser.get_method().decode(), self._url.decode("latin-1"), self._headers, body)
+        request = Request(
+            parser.get_method().decode(),
+            self._url.decode("latin-1"),
+            self._headers,
+            body,
+            headers_by_name=self._headers_by_name,
+        )
         exchange = Exchange(
             request,
             self._transport,
@@ -226,7 +236,7 @@ class Connection(asyncio.Protocol):
         )
         if self._exchange is None:
             self._exchange = exchange
-            self._task = start_task(self._handle_requests(exchange), "http request")
+            self._task = start_task(self._handle_requests(exchange), "http request", self._loop)
         else:
             self._waiting.append(exchange)
             self._waiting_size += _REQUEST_COST + len(body) + sum(map(len, self._fields))
@@ -238,6 +248,7 @@ class Connection(asyncio.Protocol):
         self._encoding = None
         if encoding:
             self._headers = tuple(header for header in self._headers if header[0] not in ENTITY_HEADERS)
+            self._headers_by_name = dict(self._headers)
         try:
             return decode_body(body, encoding, self._limits.body)
         except (BadEncoding, BodyTooLarge) as error:

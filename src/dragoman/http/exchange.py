@@ -7,7 +7,7 @@ servers do; only the simulator needs them, except that the gateway truncates a r
 import asyncio
 import socket
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from dragoman.http.message import Request, render_head
 
@@ -40,8 +40,8 @@ class Exchange:
     """Set when a slow client has read enough, or has disconnected."""
     _disconnect_event: asyncio.Event | None = None
     """Set when the client disconnects; exists only if a task waits for that."""
-    on_disconnect: Callable[[], object] | None = None
-    """Called if the client disconnects before its response is complete."""
+    is_cancelled_on_disconnect = False
+    """Whether the task of the handler is cancelled if the client disconnects before its response is complete."""
 
     def __init__(
         self, request: Request, transport: asyncio.Transport, *, keeps_alive: bool, supports_chunks: bool
@@ -147,14 +147,12 @@ class Exchange:
             self.is_write_paused = False
 
     def note_disconnect(self) -> None:
-        """Mark the client as disconnected, wake waiting tasks and call `on_disconnect`."""
+        """Mark the client as disconnected and wake waiting tasks."""
         self.is_disconnected = True
         self.keeps_alive = False
         if self._disconnect_event is not None:
             self._disconnect_event.set()
         self.resume()
-        if self.on_disconnect is not None and not self.ended:
-            self.on_disconnect()
 
     def _mark_ended(self) -> None:
         self.ended = True

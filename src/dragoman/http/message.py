@@ -28,7 +28,8 @@ class Request(Struct):
     def __post_init__(self) -> None:
         path = self.target.partition("?")[0]
         self.path = unquote(path) if "%" in path else path
-        self.headers_by_name = dict(self.headers)
+        if not self.headers_by_name:
+            self.headers_by_name = dict(self.headers)
 
     @property
     def query(self) -> dict[str, str]:
@@ -98,7 +99,7 @@ def decode_headers(fields: list[bytes]) -> Headers:
     if not fields:
         return ()
     text = b"\n".join(map(bytes.rstrip, fields)).decode("latin-1").split("\n")
-    return tuple(zip(map(str.lower, text[::2]), text[1::2], strict=True))
+    return tuple([(text[at].lower(), text[at + 1]) for at in range(0, len(text), 2)])
 
 
 def render_head(status: int, headers: Iterable[tuple[str, str]], ending: str) -> bytes:

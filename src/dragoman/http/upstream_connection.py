@@ -87,6 +87,11 @@ class UpstreamConnection(asyncio.Protocol):
         """The headers of the response, decoded on demand because most callers need none."""
         return decode_headers(self.fields)
 
+    @property
+    def idle_seconds(self) -> float:
+        """The time since bytes were last sent or received."""
+        return self._loop.time() - self.last_activity
+
     # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

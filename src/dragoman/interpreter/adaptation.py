@@ -4,7 +4,7 @@ import re
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, structs
 
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
@@ -40,9 +40,9 @@ class Adaptation(Struct):
     """Some tool is strict, and the target's calling mode enforces the schemas of all tools."""
     can_force: bool = True
     """The model can be forced to call a tool."""
-    names: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    names: dict[str, tuple[str, str]] = {}
     custom: frozenset[str] = frozenset()
-    arguments: Arguments = field(default_factory=dict[str, tuple[ArgumentUndo, ...]])
+    arguments: Arguments = {}
     history_changes: Arguments = {}
     """The argument changes that also apply to calls in the history."""
     single_call: bool = False
@@ -51,7 +51,7 @@ class Adaptation(Struct):
     """Some part of the history has a cache mark."""
     links: Links | None = None
     """The media fetched for links; None if the caller of the translation fetches none."""
-    instructions: list[str] = field(default_factory=list[str])
+    instructions: list[str] = []
     """Sentences to add to the prompt for options that the target has no field for."""
     tool_set: ToolSet | None = None
     """The cache entry of the request's tools; None for tools that did not come as one array."""

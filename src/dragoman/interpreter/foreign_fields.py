@@ -42,20 +42,22 @@ def report_unknown(where: str, raw: bytes, source: str, target: str, ledger: Led
     if raw == b"null":
         return  # null is the same as an absent field
     table = _find_table(source)
-    for pointer, _ in _find_unknown(where, raw, table, target):
+    for pointer, _ in _find_unknown(where, raw, normalise_pointer(where), table, target):
         ledger.report_dropped(pointer, UNKNOWN)
 
 
 def report_unknown_in_reply(where: str, raw: bytes, source: Dialect, ledger: Ledger, reason: str) -> None:
     """Report the value at `where` in a reply of `source` as lost for `reason`, except for implied values."""
-    table = _find_reply_table(source.name)
-    for pointer, value in _find_unknown(where, raw, table, ""):
+    table, shape = _find_reply_table(source.name), normalise_pointer(where)
+    if shape not in table.rows and shape not in table.parents:
+        ledger.report_dropped_value(where, raw, reason, shape)
+        return
+    for pointer, value in _find_unknown(where, raw, shape, table, ""):
         ledger.report_dropped_value(pointer, raw if pointer == where else json.encode(value), reason)
 
 
-def _find_unknown(where: str, raw: bytes, table: _Table, target: str) -> Iterable[tuple[str, Any]]:
-    """Return the pointers and values at and below `where` that are not implied."""
-    shape = normalise_pointer(where)
+def _find_unknown(where: str, raw: bytes, shape: str, table: _Table, target: str) -> Iterable[tuple[str, Any]]:
+    """Return the pointers and values at and below `where`, whose normalised pointer is `shape`, that are not implied."""
     row = table.rows.get(shape)
     if row is None and shape not in table.parents:
         return ((where, None),)

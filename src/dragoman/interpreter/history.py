@@ -5,7 +5,7 @@ A part that needs no change is returned as the same object, since most of a long
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from operator import attrgetter, eq, is_
+from operator import attrgetter, is_
 from typing import Any
 
 from msgspec import structs
@@ -173,7 +173,7 @@ _PART_ADAPTERS: dict[type, Callable[[Any, Message, Adaptation], Adapted]] = {
 }
 
 
-_get_role, _get_parts = attrgetter("role"), attrgetter("parts")
+_get_parts = attrgetter("parts")
 _CALLS = {ToolCall, ToolResult}
 
 
@@ -214,9 +214,13 @@ def _are_turns(messages: list[Message]) -> bool:
 
     Every target takes such a history.
     """
-    roles = [*map(_get_role, messages)]
-    later = roles[1:]
-    return "system" not in later and not any(map(eq, roles, later)) and {*map(len, map(_get_parts, messages))} == {1}
+    before = ""
+    for message in messages:
+        role = message.role
+        if role == before or len(message.parts) != 1 or (role == "system" and before):
+            return False
+        before = role
+    return bool(messages)
 
 
 def _starts_with_user(messages: list[Message]) -> bool:

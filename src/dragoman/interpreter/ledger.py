@@ -5,7 +5,6 @@ ledger is read, so a translation without losses pays nothing. One thing that is 
 under which nothing else is in the document, with the number of its leaves; `list_leaves` lists every leaf.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
@@ -22,8 +21,7 @@ from dragoman.wire.lookup import Document
 
 _ROOT = ("",)
 _BRACKETS = (b"{", b"[")
-_ENVELOPE = re.compile(r"^/(?:request|response)(?=/)")
-_INDEX = re.compile(r"/\d+(?=/|$)")
+_ENVELOPES = ("/request/", "/response/")
 
 
 class _Entry(Struct, frozen=True, gc=False):
@@ -102,16 +100,16 @@ class Ledger:
         """Report that everything at and below `where` is dropped."""
         self._entries[_Entry((where,), what, dropped=True)] = None
 
-    def report_dropped_value(self, where: str, raw: bytes, what: str) -> None:
-        """Report that the value `raw` at `where` is dropped."""
+    def report_dropped_value(self, where: str, raw: bytes, what: str, shape: str = "") -> None:
+        """Report that the value `raw` at `where` is dropped; `shape` is the normalised pointer, if it is known."""
         if not self._exact:
             self.report_dropped(where, what)
-        elif not raw.startswith(_BRACKETS):
-            self._entries[_Entry((where,), what, dropped=True, leaves=1)] = None
-        elif self._by_leaf:
+        elif self._by_leaf and raw.startswith(_BRACKETS):
             self.report_dropped_leaves(where, [*json.find_leaves(raw, where)], what)
         else:
-            self._entries[_Entry((where,), what, dropped=True, leaves=json.count_leaves(raw))] = None
+            leaves = json.count_leaves(raw) if raw.startswith(_BRACKETS) else 1
+            grade = self._find_grade_of(shape) if shape else None
+            self._entries[_Entry((where,), what, dropped=True, leaves=leaves, grade=grade)] = None
 
     def report_dropped_leaves(self, where: str, leaves: Sequence[str], what: str) -> None:
         """Report that the value at `where`, which is in no document and has these leaves, is dropped."""
@@ -213,14 +211,14 @@ class Ledger:
         return tuple(losses)
 
     def _find_grade(self, where: str) -> Grade:
-        """Return "informational" if the table of the dialect has this pointer or one above it."""
-        rows = self._informational
-        if rows:
-            shape = normalise_pointer(where)
-            while shape:
-                if shape in rows:
-                    return "informational"
-                shape = shape.rpartition("/")[0]
+        return self._find_grade_of(normalise_pointer(where)) if self._informational else "material"
+
+    def _find_grade_of(self, shape: str) -> Grade:
+        """Return "informational" if the table of the dialect has this normalised pointer or one above it."""
+        while shape:
+            if shape in self._informational:
+                return "informational"
+            shape = shape.rpartition("/")[0]
         return "material"
 
     def _join_siblings(self, dropped: dict[str, Loss], approximated: Mapping[str, Loss]) -> None:
@@ -313,24 +311,31 @@ def normalise_pointer(pointer: str) -> str:
 
     The first step into an envelope (`/request` or `/response`) is left out.
     """
-    return _INDEX.sub("/#", _ENVELOPE.sub("", pointer)).replace("_", "").lower()
+    if pointer.startswith(_ENVELOPES):
+        pointer = pointer[pointer.index("/", 1) :]
+    tokens = pointer.replace("_", "").lower().split("/")
+    return "/".join(["#" if token.isdecimal() else token for token in tokens])
 
 
 def open_request_ledger(dialect: Dialect, body: bytes = b"") -> Ledger:
     """Return a ledger for a request of a dialect."""
-    return Ledger(dialect.pointers, body, _find_informational(dialect.name, is_reply=False))
+    return Ledger(dialect.pointers, body, _find_informational(dialect.name))
 
 
 def open_reply_ledger(dialect: Dialect, body: bytes = b"", *, exact: bool = False, by_leaf: bool = False) -> Ledger:
     """Return a ledger for a reply of a dialect; a stream has no body."""
-    rows = _find_informational(dialect.name, is_reply=True)
+    rows = _find_informational_in_replies(dialect.name)
     return Ledger(dialect.reply_pointers, body, rows, is_reply=True, exact=exact, by_leaf=by_leaf)
 
 
 @cache
-def _find_informational(dialect: str, *, is_reply: bool) -> frozenset[str]:
-    found = dialect_named(dialect)
-    return frozenset(map(normalise_pointer, found.informational_replies if is_reply else found.informational))
+def _find_informational(dialect: str) -> frozenset[str]:
+    return frozenset(map(normalise_pointer, dialect_named(dialect).informational))
+
+
+@cache
+def _find_informational_in_replies(dialect: str) -> frozenset[str]:
+    return frozenset(map(normalise_pointer, dialect_named(dialect).informational_replies))
 
 
 def reject_losses(losses: Iterable[Loss], document: str = "request", *, strict: Strict = True) -> None:

@@ -8,7 +8,7 @@ history whose calls and results are paired already is returned unchanged.
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, structs
 
 from dragoman.core.losses import Loss
 from dragoman.core.parts import (
@@ -33,9 +33,9 @@ class CallNotes(Struct):
 
     in_pairs: bool = True
     """Each run of assistant messages is immediately followed by its results, in order, and ids are unique."""
-    renamed: list[ToolResult] = field(default_factory=list[ToolResult])
+    renamed: list[ToolResult] = []
     """Results whose name differed from that of their call."""
-    unsigned: list[ToolCall] = field(default_factory=list[ToolCall])
+    unsigned: list[ToolCall] = []
     """First calls of a step that had no signature and got Google's placeholder."""
 
 
@@ -226,7 +226,7 @@ class _PendingCall(Struct):
     call: ToolCall
     run: int
     had_id: bool
-    results: list[ToolResult] = field(default_factory=list[ToolResult])
+    results: list[ToolResult] = []
 
 
 class _Pairing:

@@ -43,7 +43,7 @@ def translate_response(body: bytes, source: str, target: str, context: Context =
     response = source_dialect.parse_response(body)
     ledger = open_reply_ledger(source_dialect, body, exact=not response.spelling)
     detector = context.call_detector(target_dialect, ledger)
-    if any(type(part) is ToolCall and part.name in WRAPPER_NAMES for part in response.parts):
+    if not WRAPPER_NAMES.isdisjoint([part.name for part in response.parts if type(part) is ToolCall]):
         response = expand_calls(response, ledger)
     if detector is not None:
         response = detect_calls(response, detector)

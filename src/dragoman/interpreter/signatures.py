@@ -7,8 +7,6 @@ and the digest of its name and arguments, because ids are reused.
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from itertools import chain
-from operator import attrgetter
 
 from msgspec import Struct, structs
 
@@ -20,15 +18,14 @@ from dragoman.interpreter.signature_envelopes import ENVELOPE_PREFIX, open_envel
 from dragoman.interpreter.translation import SignatureLookup
 from dragoman.wire import json
 
-_get_parts, _get_signature = attrgetter("parts"), attrgetter("signature")
-
-
 def has_envelope(messages: Iterable[Message]) -> bool:
     """Return whether a signature came back in an envelope, which is rare."""
-    if not any(map(_get_signature, chain.from_iterable(map(_get_parts, messages)))):
-        return False
-    parts = [part for message in messages if message.role == "assistant" for part in message.parts]
-    return any(part.signature is not None and part.signature.value.startswith(ENVELOPE_PREFIX) for part in parts)
+    for message in messages:
+        if message.role == "assistant":
+            for part in message.parts:
+                if part.signature is not None and part.signature.value.startswith(ENVELOPE_PREFIX):
+                    return True
+    return False
 
 
 class SignedCall(Struct, frozen=True):

@@ -52,7 +52,7 @@ class ToolSet(Struct, eq=False):
     """The bytes were searched for duplicate keys and have none."""
     is_kept: bool = False
     """It is in the cache, and its size counts towards the cache's limit."""
-    adapted: list[AdaptedTools] = field(default_factory=list[AdaptedTools])
+    adapted: list[AdaptedTools] = []
     _proofs: Mapping[str, PlainProof] | None = None
 
     @property

@@ -7,7 +7,7 @@ its caller.
 from collections.abc import Mapping
 from typing import Protocol
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from dragoman.core.losses import Loss, Strict
 from dragoman.core.parts import Link, Media, MediaKind, Signature
@@ -64,7 +64,7 @@ class Links(Struct):
     known: Mapping[str, FetchedMedia] = {}
     upstream_fetches: bool = True
     """The upstream fetches links itself."""
-    missing: dict[str, NeededLink] = field(default_factory=dict[str, NeededLink])
+    missing: dict[str, NeededLink] = {}
 
     def find_fetched(self, part: Media, traits: Traits) -> FetchedMedia | None:
         """Return the content of media that the target does not fetch itself; record its link if it is missing."""

@@ -25,7 +25,7 @@ from dragoman.gateway.token_count import parse_code_assist_count
 from dragoman.http.exchange import ClientDisconnected, Exchange
 from dragoman.http.message import Headers, Request
 from dragoman.interpreter.translate import CACHES
-from dragoman.server.auth import Key, cancel_on_disconnect, parse_strict
+from dragoman.server.auth import Key, parse_strict
 from dragoman.server.endpoints import stored
 from dragoman.server.handlers import (
     EndpointHandler,
@@ -108,7 +108,7 @@ class App:
         if not key.allows(call.model):
             raise Problem("permission", f"this API key is not allowed to use the model {call.model!r}")
         self._quotas.acquire(key)
-        cancel_on_disconnect(exchange)
+        exchange.is_cancelled_on_disconnect = True
         context = RequestContext(request, exchange, record)
         runs_in_background = False
         try:

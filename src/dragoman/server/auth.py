@@ -8,7 +8,6 @@ if that exceeds the limit, so that two workers never both admit the last request
 is rejected: a client that requires strict mode must not lose it because of a typing error.
 """
 
-import asyncio
 import hashlib
 import hmac
 from collections.abc import Generator, Iterable
@@ -21,7 +20,6 @@ from msgspec import Struct
 from dragoman.config import ANONYMOUS_NAME, Config
 from dragoman.core.losses import Strict
 from dragoman.core.problems import Problem
-from dragoman.http.exchange import Exchange
 from dragoman.http.message import Request
 from dragoman.server.metrics import SharedCounters
 
@@ -202,10 +200,3 @@ class Quotas:
             yield
         finally:
             self.release(key)
-
-
-def cancel_on_disconnect(exchange: Exchange) -> None:
-    """Cancel the current task when the client disconnects."""
-    task = asyncio.current_task()
-    if task is not None:
-        exchange.on_disconnect = task.cancel

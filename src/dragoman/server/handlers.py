@@ -26,7 +26,7 @@ from dragoman.gateway.token_count import unwrap_request
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON_HEADERS, Headers, Request
 from dragoman.server import mcp
-from dragoman.server.auth import Access, Key, cancel_on_disconnect
+from dragoman.server.auth import Access, Key
 from dragoman.server.endpoints import code_assist, models, stored
 from dragoman.server.exchanges import Observability
 from dragoman.server.interception import Interception
@@ -113,7 +113,7 @@ class Endpoints:
             raise Problem("not_found", f"{exchange.request.path} does not exist")
         routed = route_passthrough(exchange.request, path.passthrough, record.dialect, self._gateway.routes, key)
         record.dialect, record.model = routed.request.target.upstream.dialect, routed.model
-        cancel_on_disconnect(exchange)
+        exchange.is_cancelled_on_disconnect = True
         with self._quotas.slot(key):
             await self._gateway.forward(routed.request, exchange, record)
 
@@ -128,7 +128,7 @@ class Endpoints:
         record.model = request.call.model
         if not key.allows(request.call.model):
             raise Problem("permission", f"this API key is not allowed to use the model {request.call.model!r}")
-        cancel_on_disconnect(exchange)
+        exchange.is_cancelled_on_disconnect = True
         with self._quotas.slot(key):
             body, estimated = await self._gateway.count_tokens(request, record)
         record.status, record.outcome = 200, "answered"

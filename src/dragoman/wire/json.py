@@ -201,7 +201,10 @@ def count_leaves(raw: bytes | Raw) -> int:
 def _count_leaves(value: Any) -> int:
     if not value or value.__class__ not in _CONTAINERS:
         return 1
-    return sum([_count_leaves(item) for item in (value if value.__class__ is list else value.values())])
+    count = 0
+    for item in value if value.__class__ is list else value.values():
+        count += _count_leaves(item) if item.__class__ in _CONTAINERS else 1
+    return count
 
 
 def decode_distinct(body: bytes) -> tuple[Any, bool]:

@@ -6,8 +6,7 @@ use that to copy such members and to find their pointers.
 """
 
 from collections.abc import Callable
-from itertools import compress, repeat
-from operator import attrgetter, is_not
+from operator import attrgetter
 from types import UnionType
 from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
 
@@ -52,8 +51,7 @@ def get_raw_members(value: Struct, where: str = "") -> dict[str, bytes] | None:
     found = get(value)
     if found == none:
         return None
-    absolute = map(where.__add__, pointers) if where else pointers
-    return dict(compress(zip(absolute, map(bytes, found), strict=True), found))
+    return {where + pointers[at]: bytes(raw) for at, raw in enumerate(found) if raw}
 
 
 def _find_raw_members(struct: type[Struct]) -> tuple[_GetAll, tuple[Raw, ...], tuple[str, ...]]:
@@ -125,17 +123,18 @@ class CoreFields:
         ]
 
     def read(self, value: Struct, where: str = "") -> dict[str, Any]:
-        """Return the core fields of a wire struct at `where`."""
-        found = dict(zip(self._names, self._get_members(value), strict=True))
+        """Return the core fields of a wire struct at `where`, without those that are None."""
+        names = self._names
+        found = {names[at]: member for at, member in enumerate(self._get_members(value)) if member is not None}
         for name, read, pointer in self._readers:
-            if found[name] is not None:
+            if name in found:
                 found[name] = read(found[name], where + pointer)
         return found
 
     def write(self, value: Struct) -> dict[str, Any]:
         """Return the wire members for a core struct, without those that are None."""
-        found = self._get_fields(value)
-        return dict(compress(zip(self._members, found, strict=True), map(is_not, found, repeat(None))))
+        members = self._members
+        return {members[at]: field for at, field in enumerate(self._get_fields(value)) if field is not None}
 
 
 class Shape(Generic[T]):
