@@ -28,7 +28,7 @@ _MAX_RECENT = 1000
 
 def _generate_id() -> str:
     # Not a secret: an exchange is shown only to its owner.
-    return "ex_" + randbytes(16).hex()
+    return "ex_" + randbytes(16).hex()  # noqa: S311
 
 
 class Record(Struct, kw_only=True):
@@ -149,7 +149,8 @@ def format_losses(losses: Sequence[Loss]) -> str:
 
     The result is printable ASCII.
     """
-    material, others = [], []
+    material: list[str] = []
+    others: list[str] = []
     for loss in losses:
         item = f"; {loss.kind} {loss.where}: {loss.what}"
         (material if loss.grade == "material" else others).append(item)

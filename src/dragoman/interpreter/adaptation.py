@@ -13,7 +13,6 @@ from dragoman.core.value import Value
 from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.pairing import pair_calls
-from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.schema.conversion import Note
 from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
 from dragoman.interpreter.translation import Links

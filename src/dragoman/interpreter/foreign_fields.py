@@ -57,7 +57,7 @@ def report_unknown_in_reply(where: str, raw: bytes, source: Dialect, ledger: Led
 
 
 def _find_unknown(where: str, raw: bytes, shape: str, table: _Table, target: str) -> Iterable[tuple[str, Any]]:
-    """Return the pointers and values at and below `where`, whose normalised pointer is `shape`, that are not implied."""
+    """Return the pointers and values at and below `where` (`shape` if normalised) that are not implied."""
     row = table.rows.get(shape)
     if row is None and shape not in table.parents:
         return ((where, None),)

@@ -18,6 +18,7 @@ from dragoman.interpreter.signature_envelopes import ENVELOPE_PREFIX, open_envel
 from dragoman.interpreter.translation import SignatureLookup
 from dragoman.wire import json
 
+
 def has_envelope(messages: Iterable[Message]) -> bool:
     """Return whether a signature came back in an envelope, which is rare."""
     for message in messages:

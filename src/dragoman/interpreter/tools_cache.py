@@ -8,7 +8,7 @@ used entries. There is no lock: a race can lose an entry, and nothing else.
 
 from collections.abc import Mapping
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from dragoman.core.request import Tool
 from dragoman.core.traits import Traits
