@@ -38,37 +38,28 @@ Entries = tuple[_Entry, ...]
 """Losses whose pointers are resolved, ready for another ledger over the same document."""
 
 
-class Ledger:
-    """Collects losses while a document is translated.
+class Ledger(Struct, eq=False):
+    """Collects losses while a document is translated."""
 
-    `pointers` is the source dialect's table of field pointers, `informational` has the normalised pointers of fields
-    whose loss is informational.
-    """
-
-    _document: Document | None = None
+    pointers: Mapping[str, tuple[str, ...]]
+    """The source dialect's table of field pointers."""
+    document: bytes = b""
+    informational: frozenset[str] = frozenset()
+    """The normalised pointers of fields whose loss is informational."""
+    is_reply: bool = False
+    exact: bool = False
+    """Reported pointers are exact, or there is no document: they need not be looked up in it."""
+    by_leaf: bool = False
+    """Dropped values are reported leaf by leaf, because there is no document to look the leaves up in later."""
+    reported_once: frozenset[str] = frozenset()
+    """Reasons that are reported once for a whole document, and have been."""
+    _entries: dict[_Entry, None] = {}
     _earlier_losses: tuple[Loss, ...] = ()
+    _index: Document | None = None
+    """The document, prepared for lookups."""
 
-    def __init__(  # noqa: PLR0913  a document, its dialect's tables, and independent options
-        self,
-        pointers: Mapping[str, tuple[str, ...]],
-        document: bytes = b"",
-        informational: frozenset[str] = frozenset(),
-        *,
-        is_reply: bool = False,
-        exact: bool = False,
-        by_leaf: bool = False,
-    ) -> None:
-        self.pointers = pointers
-        self._text = document
-        self._informational = informational
-        self._is_reply = is_reply
-        self._exact = exact or not document
-        """Reported pointers are exact, or there is no document: they need not be looked up in it."""
-        self._by_leaf = by_leaf
-        """Dropped values are reported leaf by leaf, because there is no document to look the leaves up in later."""
-        self.reported_once: frozenset[str] = frozenset()
-        """Reasons that are reported once for a whole document, and have been."""
-        self._entries: dict[_Entry, None] = {}
+    def __post_init__(self) -> None:
+        self.exact = self.exact or not self.document
 
     def __len__(self) -> int:
         return len(self._entries) + len(self._earlier_losses)
@@ -80,7 +71,7 @@ class Ledger:
 
     def fork(self) -> "Ledger":
         """Return an empty ledger over the same document."""
-        return Ledger(self.pointers, self._text, self._informational, is_reply=self._is_reply, exact=self._exact)
+        return Ledger(self.pointers, self.document, self.informational, is_reply=self.is_reply, exact=self.exact)
 
     def entries(self) -> Entries:
         """Return the losses so far, with their pointers resolved in the document."""
@@ -102,9 +93,9 @@ class Ledger:
 
     def report_dropped_value(self, where: str, raw: bytes, what: str, shape: str = "") -> None:
         """Report that the value `raw` at `where` is dropped; `shape` is the normalised pointer, if it is known."""
-        if not self._exact:
+        if not self.exact:
             self.report_dropped(where, what)
-        elif self._by_leaf and raw.startswith(_BRACKETS):
+        elif self.by_leaf and raw.startswith(_BRACKETS):
             self.report_dropped_leaves(where, [*json.find_leaves(raw, where)], what)
         else:
             leaves = json.count_leaves(raw) if raw.startswith(_BRACKETS) else 1
@@ -113,7 +104,7 @@ class Ledger:
 
     def report_dropped_leaves(self, where: str, leaves: Sequence[str], what: str) -> None:
         """Report that the value at `where`, which is in no document and has these leaves, is dropped."""
-        if self._by_leaf:
+        if self.by_leaf:
             grade = self._find_grade(where)
             for leaf in leaves:
                 self._entries[_Entry((leaf,), what, dropped=True, leaves=1, grade=grade)] = None
@@ -185,7 +176,7 @@ class Ledger:
     @property
     def has_no_document(self) -> bool:
         """There is no document to look into: the bytes of a stream are not kept."""
-        return not self._text
+        return not self.document
 
     def has(self, where: str) -> bool:
         """Return whether the document has a value at `where`."""
@@ -202,7 +193,7 @@ class Ledger:
                     _add_dropped(Loss(where, entry.what, "dropped", grade, leaves), dropped)
                 else:
                     _add_approximated(Loss(where, entry.what, "approximated", grade, leaves), approximated)
-        if len(dropped) > 1 or not self._is_reply:
+        if len(dropped) > 1 or not self.is_reply:
             _remove_covered(dropped)
             self._join_siblings(dropped, approximated)
         losses = [*self._earlier_losses, *dropped.values()]
@@ -211,12 +202,12 @@ class Ledger:
         return tuple(losses)
 
     def _find_grade(self, where: str) -> Grade:
-        return self._find_grade_of(normalise_pointer(where)) if self._informational else "material"
+        return self._find_grade_of(normalise_pointer(where)) if self.informational else "material"
 
     def _find_grade_of(self, shape: str) -> Grade:
         """Return "informational" if the table of the dialect has this normalised pointer or one above it."""
         while shape:
-            if shape in self._informational:
+            if shape in self.informational:
                 return "informational"
             shape = shape.rpartition("/")[0]
         return "material"
@@ -237,7 +228,7 @@ class Ledger:
     def _join(self, parent: str, members: list[Loss], dropped: dict[str, Loss]) -> bool:
         """Replace the losses of `members` by one of `parent` if nothing else is in it; return whether it was done."""
         # In a reply most values have siblings that are sent: a single one is not looked up.
-        if len(members) <= self._is_reply or len({(loss.what, loss.grade) for loss in members}) > 1:
+        if len(members) <= self.is_reply or len({(loss.what, loss.grade) for loss in members}) > 1:
             return False
         found = self._find(parent)
         if found is None or json.count_leaves(found[1]) != sum(loss.leaves for loss in members):
@@ -248,11 +239,11 @@ class Ledger:
         return True
 
     def _find(self, where: str) -> tuple[str, bytes] | None:
-        if not self._text:
+        if not self.document:
             return None
-        if self._document is None:
-            self._document = Document(self._text)
-        return self._document.find(where)
+        if self._index is None:
+            self._index = Document(self.document)
+        return self._index.find(where)
 
     def _resolve(self, entry: _Entry) -> Iterable[tuple[str, int]]:
         """Return the pointers of an entry in the document, each with its number of leaves."""
