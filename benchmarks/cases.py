@@ -37,8 +37,8 @@ def echo(body: bytes) -> bytes:
 
 def _translate(body: bytes, source: str, target: str) -> int:
     """Translate a request and read what was lost."""
-    told = translate_request(Call(body, "some-model"), source, target, model=MODELS[target])
-    return len(told.call.body) + len(told.losses)
+    translation = translate_request(Call(body, "some-model"), source, target, model=MODELS[target])
+    return len(translation.call.body) + len(translation.losses)
 
 
 def _translate_first(body: bytes, source: str, target: str) -> int:
@@ -50,10 +50,10 @@ def _translate_first(body: bytes, source: str, target: str) -> int:
 def _stream(stream: Stream, source: str, target: str) -> int:
     """Translate a stream, one event at a time."""
     translator = StreamTranslator(source, target)
-    told = 0
+    result = 0
     for chunk in stream.chunks:
-        told += len(translator.feed(chunk))
-    return told + len(translator.close())
+        result += len(translator.feed(chunk))
+    return result + len(translator.close())
 
 
 def _echo_stream(stream: Stream) -> None:

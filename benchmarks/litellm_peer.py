@@ -25,7 +25,7 @@ def request_to_gemini(body: bytes) -> Work:
         messages = request.pop("messages")
         request.pop("model")
         options = utils.get_optional_params(model=MODEL, custom_llm_provider="gemini", messages=messages, **request)
-        told = transformation._transform_request_body(  # noqa: SLF001  # its whole request path ends here
+        result = transformation._transform_request_body(  # noqa: SLF001  # its whole request path ends here
             messages=messages,
             model=MODEL,
             optional_params=options,
@@ -33,6 +33,6 @@ def request_to_gemini(body: bytes) -> Work:
             litellm_params={},
             cached_content=None,
         )
-        return json.dumps(told).encode()
+        return json.dumps(result).encode()
 
     return translated

@@ -58,8 +58,8 @@ def gemini_whole() -> bytes:
     }
     usage = {"promptTokenCount": 812, "candidatesTokenCount": 64, "totalTokenCount": 876}
     details = {"promptTokensDetails": [{"modality": "TEXT", "tokenCount": 812}]}
-    told = {"candidates": [candidate], "usageMetadata": {**usage, **details}, "modelVersion": "some-model"}
-    return compact({**told, "responseId": "r-0123456789"})
+    result = {"candidates": [candidate], "usageMetadata": {**usage, **details}, "modelVersion": "some-model"}
+    return compact({**result, "responseId": "r-0123456789"})
 
 
 def chat_whole() -> bytes:

@@ -107,8 +107,8 @@ class Case(Struct, frozen=True, kw_only=True):
         """What a body has beside the conversation; Gemini has the model and streaming in the URL."""
         if self.dialect == "gemini":
             return {}
-        wanted = {"model": self.model, **ROUTES[self.route].members}
-        return {**wanted, "stream": True} if self.stream else wanted
+        expected = {"model": self.model, **ROUTES[self.route].members}
+        return {**expected, "stream": True} if self.stream else expected
 
     @property
     def marker(self) -> bytes:

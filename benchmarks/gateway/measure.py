@@ -66,7 +66,7 @@ class _Server(Struct, frozen=True):
     headers: str = ""
 
 
-class Bench:
+class SideBySideRun:
     """The servers, as long as the block runs; `others` are further gateways of ours by name."""
 
     def __init__(self, folder: Path, rounds: int, others: Mapping[str, str], litellm: str | None) -> None:
@@ -138,7 +138,7 @@ class Bench:
         yardstick = case.on_yardstick()
 
         def posts(kind: Case, marker: bytes) -> list[Post]:
-            bodies = [render(kind.dialect, request.told, **kind.members) for request in requests]
+            bodies = [render(kind.dialect, request.conversation, **kind.members) for request in requests]
             return [Post(body, (marker, one.ticket)) for body, one in zip(bodies, requests, strict=True)]
 
         found = {OURS: posts(case, case.marker)}

@@ -38,8 +38,8 @@ def _pieces(dialect: str) -> list[bytes]:
     return [*chunks[:-1], chunks[-1] + b"0\r\n\r\n"]
 
 
-def _add_ticket(said: bytes) -> bytes:
-    return said.replace(_FIRST_WORDS, _NO_TICKET, 1)
+def _add_ticket(output: bytes) -> bytes:
+    return output.replace(_FIRST_WORDS, _NO_TICKET, 1)
 
 
 _WHOLE = {name: _make_sized(b"application/json; charset=UTF-8", _add_ticket(make())) for name, make in WHOLE.items()}

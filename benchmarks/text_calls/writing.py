@@ -50,8 +50,8 @@ def careless(call: Call, number: int) -> str:
 
 def broken(call: Call, number: int) -> str:
     """With a comma too many in one call of five."""
-    said = exact(call, number)
-    return said.replace("}}", _BROKEN) if number % 5 == 0 else said
+    output = exact(call, number)
+    return output.replace("}}", _BROKEN) if number % 5 == 0 else output
 
 
 class WithoutTools:
@@ -63,9 +63,9 @@ class WithoutTools:
 
     def __call__(self, received: Received) -> Answer:
         """Understand the words, decide, and write the decision as words."""
-        said = answer(understood(received.request))
-        calls = "\n".join(self._habit(call, next(self._numbers)) for call in said.calls)
-        return Answer(text="\n\n".join(part for part in (said.text, calls) if part))
+        output = answer(understood(received.request))
+        calls = "\n".join(self._habit(call, next(self._numbers)) for call in output.calls)
+        return Answer(text="\n\n".join(part for part in (output.text, calls) if part))
 
 
 def understood(ask: ModelRequest) -> ModelRequest:
@@ -99,8 +99,8 @@ def understood(ask: ModelRequest) -> ModelRequest:
 
 def _get_text(text: str) -> str:
     """Return what the user says beside results; a call that has to be written again is one that was not made."""
-    said = _RESULT.sub("", text).strip()
-    return "" if "cannot be read" in said else said
+    output = _RESULT.sub("", text).strip()
+    return "" if "cannot be read" in output else output
 
 
 def _calls(text: str, at: int) -> list[Call]:

@@ -57,14 +57,14 @@ def test_a_history_that_grows_too_long_is_summed_up_between_turns():
         model="m", messages=(Message(role="system", parts=(Text(text="Be brief."),)), *user_request("Count.").messages)
     )
     made = agent(model, count, compaction=Compaction(summarise=summarise, context=100, keep=2), limits=Limits(turns=12))
-    told = steps(made, request)
-    assert any(isinstance(step, Compacted) for step in told)
+    result = steps(made, request)
+    assert any(isinstance(step, Compacted) for step in result)
     assert all(pair(asked_for.messages) for asked_for in model.requests)
     assert all(pair(messages) for messages in summed)
     last = model.requests[-1].messages
     assert last[0].parts[0].text == "Be brief."
     assert last[1].parts[0].text.startswith(SUMMARY)
-    assert told[-1].history[0].parts[0].text == "Be brief."
+    assert result[-1].history[0].parts[0].text == "Be brief."
 
 
 def test_below_the_share_nothing_is_summed_up():

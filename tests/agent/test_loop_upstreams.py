@@ -221,8 +221,8 @@ def test_client_calls_are_left_to_the_client_and_the_run_continues_with_its_resu
                 Message(role="user", parts=(answer,)),
             )
             second = collect(check_events([event async for event in made(structs.replace(request, messages=history))]))
-            said = "".join(part.text for part in second.parts if isinstance(part, Text))
-            assert said == "sun in Rome and kept"
+            output = "".join(part.text for part in second.parts if isinstance(part, Text))
+            assert output == "sun in Rome and kept"
             assert {seen.status for seen in simulator.requests} == {200}
 
     asyncio.run(do())

@@ -26,9 +26,9 @@ def _lines(value: Any) -> Iterator[str]:
     if not isinstance(value, Struct):
         yield short(value)
         return
-    told = dict(_set_fields(value))
-    below = {name: told.pop(name) for name in _BELOW if name in told}
-    shown = " ".join(f"{name}={short(member)}" for name, member in told.items())
+    result = dict(_set_fields(value))
+    below = {name: result.pop(name) for name in _BELOW if name in result}
+    shown = " ".join(f"{name}={short(member)}" for name, member in result.items())
     yield f"{type(value).__name__} {shown}".rstrip()
     for name in sorted(below):
         for member in below[name]:
@@ -45,8 +45,8 @@ def short(value: Any) -> str:
                 f"{type(value).__name__}({', '.join(f'{name}={short(member)}' for name, member in _set_fields(value))})"
             )
         case Problem():
-            told = {name: member for name, member in vars(value).items() if member not in (None, "")}
-            return f"Problem({', '.join(f'{name}={member!r}' for name, member in told.items())})"
+            result = {name: member for name, member in vars(value).items() if member not in (None, "")}
+            return f"Problem({', '.join(f'{name}={member!r}' for name, member in result.items())})"
         case frozenset():
             return repr(sorted(value))
         case tuple():

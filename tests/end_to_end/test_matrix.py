@@ -7,7 +7,7 @@ import pytest
 
 from end_to_end.expectations import check
 from end_to_end.losses import build_expected, regard
-from end_to_end.matrix import CLIENTS, MANNERS, UPSTREAMS, bench
+from end_to_end.matrix import CLIENTS, MANNERS, UPSTREAMS, run_matrix
 from end_to_end.scenarios import SCENARIOS
 from end_to_end.table import KEYS, PATH, cells_of, document, mark
 
@@ -16,7 +16,7 @@ BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 
 @pytest.fixture(scope="module")
 def table():
-    with bench() as found:
+    with run_matrix() as found:
         yield found
 
 

@@ -94,7 +94,7 @@ print(sum(proxy.password.encode() in line for line in lines))
     assert done.stdout.split() == ["407", "0"], done.stderr
 
 
-class _Said(BaseHTTPRequestHandler):
+class _EchoHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_response(200)
         self.send_header("content-length", "5")
@@ -112,7 +112,7 @@ def other(tmp_path: Path) -> Generator[tuple[int, Path]]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     authority.cert_pem.write_to_path(str(tmp_path / "other.pem"))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Said)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _EchoHandler)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     Thread(target=server.serve_forever, daemon=True).start()
     yield server.server_port, tmp_path / "other.pem"
@@ -171,9 +171,9 @@ except ssl.SSLCertVerificationError:
 def test_two_first_runs_at_once_have_one_authority(site):
     words = site.script(ASKING)
     with site.start(*words) as one, site.start(*words) as other:
-        told = [process.communicate(timeout=90) for process in (one, other)]
-    assert [process.returncode for process in (one, other)] == [0, 0], told
-    assert all("You said: “Hello”" in out for out, _ in told)
+        result = [process.communicate(timeout=90) for process in (one, other)]
+    assert [process.returncode for process in (one, other)] == [0, 0], result
+    assert all("You said: “Hello”" in out for out, _ in result)
 
 
 def test_an_interrupt_at_the_terminal_reaches_the_command_once_and_it_decides(site):

@@ -113,26 +113,26 @@ def vendors():
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_context_overflow_is_reported_so_that_programs_shorten_it(vendors, client, source, streamed):
     vendors.said, vendors.asked = TOO_LONG[source], 0
-    heard = vendors.listener.listen(client, f"says-{source}/m", streamed=streamed)
-    assert (heard.status, vendors.asked) == (400, 1)
+    received = vendors.listener.listen(client, f"says-{source}/m", streamed=streamed)
+    assert (received.status, vendors.asked) == (400, 1)
     if client in {"chat", "responses"}:
-        assert heard.error.code == "context_length_exceeded"
+        assert received.error.code == "context_length_exceeded"
     if client == "messages":
-        assert "prompt is too long" in str(heard.error)
+        assert "prompt is too long" in str(received.error)
 
 
 @pytest.mark.parametrize("source", KINDS)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_quota_that_is_spent_is_not_tried_again(vendors, client, source):
     vendors.said, vendors.asked = SPENT[source], 0
-    heard = vendors.listener.listen(client, f"says-{source}/m", streamed=False)
+    received = vendors.listener.listen(client, f"says-{source}/m", streamed=False)
     assert vendors.asked == 1
-    assert heard.status == (402 if client == source == "messages" else 429)
-    assert heard.error.response.headers["x-should-retry"] == "false"
+    assert received.status == (402 if client == source == "messages" else 429)
+    assert received.error.response.headers["x-should-retry"] == "false"
     if client in {"chat", "responses"}:
-        assert (heard.status, heard.error.code) == (429, "insufficient_quota")
+        assert (received.status, received.error.code) == (429, "insufficient_quota")
     if client == source == "gemini":
-        assert heard.error.details["error"]["details"] == [_DAILY]
+        assert received.error.details["error"]["details"] == [_DAILY]
 
 
 @asynccontextmanager
@@ -160,8 +160,8 @@ def test_an_upstream_with_an_invalid_certificate_gets_no_request():
         gateway = stack.enter_context(run_server_gateway(stack.enter_context(in_thread()), upstreams={"mine": table}))
         listener = Listener(gateway)
         for client in CLIENTS:
-            heard = listener.listen(client, "mine/m", streamed=False)
-            assert heard.status == 502
-            assert heard.error.response.headers["x-should-retry"] == "false"
+            received = listener.listen(client, "mine/m", streamed=False)
+            assert received.status == 502
+            assert received.error.response.headers["x-should-retry"] == "false"
         assert [record.tries for record in gateway.wait_for_records(len(CLIENTS))] == [1] * len(CLIENTS)
     assert not asked

@@ -61,9 +61,9 @@ def test_an_authority_can_be_given(run):
         AUTHORITY.configure_trust(trust)
         client = Client(ssl_context=trust)
         async with secure(AUTHORITY, "localhost") as asked:
-            told = await (await client.send(asked, QUICK)).read()
+            reply = await (await client.send(asked, QUICK)).read()
             await client.close()
-            return told
+            return reply
 
     assert run(steps) == b"secret"
 
@@ -129,8 +129,8 @@ def test_a_tunnel_is_trusted_no_more_than_the_server_at_its_end(run, monkeypatch
             finally:
                 await client.close()
 
-    told, asked = run(steps)
-    assert told == b"secret" if host == "localhost" else b"certificate" in told
+    result, asked = run(steps)
+    assert result == b"secret" if host == "localhost" else b"certificate" in result
     assert asked[0].startswith(b"CONNECT localhost:")
     assert b"proxy-authorization: Basic bWU6cGFzcw==\r\n" in asked[0]
 
@@ -151,8 +151,8 @@ def test_a_server_that_hangs_up_in_the_handshake_is_not_reached(run):
 
 @pytest.mark.parametrize("broken", [False, True], ids=["whole", "broken off"])
 def test_a_compressed_response_is_decompressed_though_not_requested(run, broken):
-    said = b"words " * 1000
-    packed = gzip.compress(said)
+    output = b"words " * 1000
+    packed = gzip.compress(output)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -171,7 +171,7 @@ def test_a_compressed_response_is_decompressed_though_not_requested(run, broken)
             with pytest.raises(BrokenReply, match="decompressed"):
                 await incoming.read()
         else:
-            assert await incoming.read() == said
+            assert await incoming.read() == output
         server.close()
 
     run(steps)

@@ -45,7 +45,7 @@ def test_a_picture_of_a_type_that_is_only_written_oddly_is_shown(head, target):
 
 @pytest.mark.parametrize("target", MODELS)
 @pytest.mark.parametrize(
-    ("said_type", "known"),
+    ("declared_type", "known"),
     [
         ("image/jpg", "image/jpeg"),
         ("image/pjpeg", "image/jpeg"),
@@ -53,8 +53,8 @@ def test_a_picture_of_a_type_that_is_only_written_oddly_is_shown(head, target):
         ("image/x-webp", "image/webp"),
     ],
 )
-def test_a_name_that_was_never_registered_is_the_registered_one(said_type, known, target):
-    part, losses = adapt_part(target, "image", said_type)
+def test_a_name_that_was_never_registered_is_the_registered_one(declared_type, known, target):
+    part, losses = adapt_part(target, "image", declared_type)
     assert isinstance(part, Media)
     assert (part.media_type, losses) == (known, [])
 
@@ -72,10 +72,11 @@ def test_a_pdf_by_an_older_name_is_one():
 
 
 @pytest.mark.parametrize(
-    ("said_type", "known"), [("audio/vnd.wave", "audio/wav"), ("audio/x-mp3", "audio/mpeg"), ("audio/mp3", "audio/mp3")]
+    ("declared_type", "known"),
+    [("audio/vnd.wave", "audio/wav"), ("audio/x-mp3", "audio/mpeg"), ("audio/mp3", "audio/mp3")],
 )
-def test_audio_gets_the_format_name_that_the_target_uses(said_type, known):
-    part, losses = adapt_part("chat", "audio", said_type, media=frozenset({"audio"}))
+def test_audio_gets_the_format_name_that_the_target_uses(declared_type, known):
+    part, losses = adapt_part("chat", "audio", declared_type, media=frozenset({"audio"}))
     assert isinstance(part, Media)
     assert (part.media_type, losses) == (known, [])
 

@@ -96,17 +96,17 @@ def test_reasoning_is_left_out_where_the_client_has_no_place_for_it():
 
 
 @pytest.mark.parametrize(
-    ("signatures", "carried"),
+    ("signatures", "raw_members"),
     [({"reasoning"}, True), ({"reasoning", "call"}, False), ({"call"}, False), (set(), False)],
 )
-def test_reasoning_has_a_calls_signature_only_if_reasoning_is_signed_and_calls_are_not(signatures, carried):
+def test_reasoning_has_a_calls_signature_only_if_reasoning_is_signed_and_calls_are_not(signatures, raw_members):
     client = without(dialect_named("messages"), signatures=frozenset(signatures))
     fit, ledger = build_adapter(client, source_issuer="google")
     start = ToolCall(id="a", name="f", arguments="", where="/c", signature=Signature("google", "s"))
     events = feed_events(fit, PartStarted(0, start), PartDelta(0, "{}"), PartEnded(0))
     kinds = [type(event.part) for event in events if isinstance(event, PartStarted)]
-    assert kinds == ([Reasoning, ToolCall] if carried else [ToolCall])
-    assert (ledger.losses() == ()) is carried or "call" in signatures
+    assert kinds == ([Reasoning, ToolCall] if raw_members else [ToolCall])
+    assert (ledger.losses() == ()) is raw_members or "call" in signatures
 
 
 SOURCES = b'{"chunks":[{"web":{"uri":"u"}},{"web":{"uri":"v"}}],"queries":["q"]}'

@@ -17,9 +17,9 @@ IN_OPENCODE = Tools("read", "filePath", "bash", "command")
 
 def assert_used(plot: Plot, printed: str) -> None:
     """The results of the tools reached the model, and from there the user."""
-    told = [result.text for result in plot.told]
-    assert len(told) == 3
-    for word, text in zip((plot.note, plot.rest, "No such file"), told, strict=True):
+    output = [result.text for result in plot.told]
+    assert len(output) == 3
+    for word, text in zip((plot.note, plot.rest, "No such file"), output, strict=True):
         assert word in text
         assert word in printed
 

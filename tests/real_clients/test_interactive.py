@@ -46,15 +46,15 @@ class CopyTask:
         _, found, rest = self.results[-1].partition("The word is ")
         return Answer(text=f"Backwards: {rest[:16][::-1]}." if found else "There is no word.")
 
-    def run(self, screen: Terminal, question: str, yes: str, *, holds_command: bool = False) -> None:
+    def run(self, screen: Terminal, question: str, yes: str, *, waits_for_command: bool = False) -> None:
         """Give the task, allow the command when the program asks, and wait for the answer.
 
-        With `holds_command` the command ends only after the screen has shown its output.
+        With `waits_for_command` the command ends only after the screen has shown its output.
         """
         screen.type(TASK)
         screen.wait_for(question, COMMAND)
         assert not (self._folder / "copy.txt").exists()
-        with self._hold_note(screen) if holds_command else nullcontext():
+        with self._hold_note(screen) if waits_for_command else nullcontext():
             screen.choose(yes)
         screen.wait_for(f"Backwards: {self.word[::-1]}.")
         assert (self._folder / "copy.txt").read_text(encoding="utf-8") == self.text
@@ -202,7 +202,7 @@ def test_gemini_cli(programs, stage, folder, mode, upstream):
         screen.choose("Trust folder")
         screen.wait_for("Type your message")  # after a restart of its own, or without
         # It drops what it has not read when a command exits, so the command of this test waits for it.
-        task.run(screen, "Allow execution of [Shell]?", "Allow once", holds_command=True)
+        task.run(screen, "Allow execution of [Shell]?", "Allow once", waits_for_command=True)
         screen.wait_for("✓ Shell", f"The word is {task.word}.")
         leave(screen, "/quit")
     owners = {host.rpartition(".")[0].rpartition(".")[2] for host in here.outside.asked}

@@ -50,8 +50,8 @@ class Placed:
         self.simulator = simulator
         self.caller = openai.OpenAI(base_url=f"{middle.base_url}/v1", api_key="any", max_retries=0, timeout=120)
 
-    def ask(self, said: Any) -> Any:
-        return self.caller.responses.create(model=MODEL, conversation="cli", input=said, tools=[TOOL])
+    def ask(self, output: Any) -> Any:
+        return self.caller.responses.create(model=MODEL, conversation="cli", input=output, tools=[TOOL])
 
     def heard(self) -> list[Any]:
         """Return the last history with results that the model was sent."""
@@ -92,11 +92,11 @@ def test_gemini_cli_that_is_started_for_each_turn(programs, tmp_path, mode):
             call = next(item for item in asked.output if item.type == "function_call")
             assert (call.name, json.loads(call.arguments)) == ("open_safe", {"code": "1234"})
             answer = {"type": "function_call_output", "call_id": call.call_id, "output": "a golden spoon"}
-            told = here.ask([answer])
-            assert told.output_text == "In the safe is a golden spoon"
+            reply = here.ask([answer])
+            assert reply.output_text == "In the safe is a golden spoon"
             until(lambda: "a golden spoon" in printed.read_text(), 60)
             assert "Waiting for tools" in printed.read_text()
-            contents = here.heard()
+            contents = here.received()
     assert [part["functionResponse"]["name"] for part in contents[-1]["parts"]] == ["open_safe"]
     assert contents[-2]["parts"][0]["thoughtSignature"]
 
@@ -119,4 +119,4 @@ def test_gemini_cli_that_takes_up_its_own_conversation(programs, tmp_path):
         assert "a golden spoon" in stage.run([*words, *go_on], variables)
         assert waiting.result(60).output_text == "In the safe is a golden spoon"
         assert "calls and results inserted" in [rule for one in here.middle.passed for rule in one.rules]
-        assert "Waiting" not in json.dumps(here.heard())
+        assert "Waiting" not in json.dumps(here.received())

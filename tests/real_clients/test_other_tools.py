@@ -25,7 +25,7 @@ def call(number: int, name: str, arguments: dict[str, str]) -> Answer:
     return Answer(calls=(Call(id=f"call{number}", name=name, arguments=arguments),), end="calls")
 
 
-def opens_the_vault(received: Received) -> Answer | None:
+def read_vault(received: Received) -> Answer | None:
     """Find the tool among the declared ones or by the client's own search, call it and report its result."""
     asked = received.request
     results = [result for turn in asked.turns for result in turn.results]
@@ -41,7 +41,7 @@ def opens_the_vault(received: Received) -> Answer | None:
 @pytest.mark.parametrize(("client", "upstream"), FOREIGN)
 def test_a_tool_of_an_mcp_server_is_found_and_called(programs, stage, client, upstream):
     word = secrets.token_hex(8)
-    here = stage({"*": upstream}, opens_the_vault)
+    here = stage({"*": upstream}, read_vault)
     printed = RUN[client](here, programs, "What is in the vault?", servers={"vault": launch.vault(word)})
     assert f"{word} behind the north door" in printed
 

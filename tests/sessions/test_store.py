@@ -15,8 +15,8 @@ def owner():
     return uuid4().hex
 
 
-def turn(owner, *said, **more):
-    items = tuple(Item(f"i-{text}", f'"{text}"'.encode(), is_output=at % 2 == 1) for at, text in enumerate(said))
+def turn(owner, *output, **more):
+    items = tuple(Item(f"i-{text}", f'"{text}"'.encode(), is_output=at % 2 == 1) for at, text in enumerate(output))
     return Turn(owner=owner, dialect="chat", items=items, **more)
 
 

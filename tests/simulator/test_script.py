@@ -98,10 +98,10 @@ def test_an_unexpected_request_is_reported_with_the_difference(tmp_path):
     )
     with pytest.raises(Unmet) as caught:
         steps(get_received(body={"temperature": 0.7, "tools": [{"name": "f"}]}))
-    told = str(caught.value).splitlines()
-    assert '- "/temperature": 0.2,' in told
-    assert '+ "/temperature": 0.7,' in told
-    assert '  "/tools/0/name": "f",' in told
+    lines = str(caught.value).splitlines()
+    assert '- "/temperature": 0.2,' in lines
+    assert '+ "/temperature": 0.7,' in lines
+    assert '  "/tools/0/name": "f",' in lines
     assert steps(get_received(body={"temperature": 0.2, "tools": [{"name": "f"}]})) == Answer(text="a")
 
 

@@ -268,7 +268,7 @@ def test_a_dict_of_numbers_is_an_object_with_numbers_for_names():
         """Tell what stands where."""
         return [[place, title] for place, title in books.items()]
 
-    told = asyncio.run(Executor(Registry(shelf)).execute(call("shelf", {"books": {"7": "Emma"}})))
-    assert told.content[0].json == b'[[7,"Emma"]]'
+    result = asyncio.run(Executor(Registry(shelf)).execute(call("shelf", {"books": {"7": "Emma"}})))
+    assert result.content[0].json == b'[[7,"Emma"]]'
     wrong = asyncio.run(Executor(Registry(shelf)).execute(call("shelf", {"books": {"seven": "Emma"}})))
     assert wrong.failed

@@ -137,9 +137,9 @@ def test_a_type_becomes_its_json_schema(annotation, schema):
 
 
 def test_a_tuple_of_fixed_length_has_a_schema_for_each_position():
-    said_of = property_for(tuple[int, str])
-    assert said_of["prefixItems"] == [{"type": "integer"}, {"type": "string"}]
-    assert (said_of["minItems"], said_of["maxItems"]) == (2, 2)
+    schema = property_for(tuple[int, str])
+    assert schema["prefixItems"] == [{"type": "integer"}, {"type": "string"}]
+    assert (schema["minItems"], schema["maxItems"]) == (2, 2)
 
 
 def test_classes_are_defined_once_with_their_own_description():

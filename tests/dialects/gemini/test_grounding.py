@@ -65,15 +65,15 @@ def test_citations_with_an_address_become_grounding():
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "told"),
+    ("start", "end", "result"),
     [(None, None, (0, 4)), (1, None, (2, 4)), (0, 99, (0, 4)), (0, 0, (0, 4)), (3, 1, (0, 4)), (-4, 2, (0, 3))],
 )
-def test_a_citation_without_a_span_is_about_the_whole_text(start, end, told):
+def test_a_citation_without_a_span_is_about_the_whole_text(start, end, result):
     (written,) = build(foreign(Text(text="éab", citations=(source(start=start, end=end),))))["groundingMetadata"][
         "groundingSupports"
     ]
-    assert (written["segment"]["startIndex"], written["segment"]["endIndex"]) == told
-    assert written["segment"]["text"] == "éab".encode()[slice(*told)].decode()
+    assert (written["segment"]["startIndex"], written["segment"]["endIndex"]) == result
+    assert written["segment"]["text"] == "éab".encode()[slice(*result)].decode()
 
 
 SIGNED = Signature("google", "cw==")

@@ -61,7 +61,7 @@ def test_byte_offsets_become_character_offsets(text):
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "told"),
+    ("start", "end", "result"),
     [
         (1, 2, [(0, 0)]),  # inside a character
         (0, 99, [(0, 3)]),
@@ -73,10 +73,10 @@ def test_byte_offsets_become_character_offsets(text):
         (-5, 2, []),
     ],
 )
-def test_spans_that_cannot_be_are_clamped(start, end, told):
+def test_spans_that_cannot_be_are_clamped(start, end, result):
     segment = {"startIndex": start, "endIndex": end}
     response = parse("€uro"[:3], **ground({"segment": segment, "groundingChunkIndices": [0]}))
-    assert spans(response) == told
+    assert spans(response) == result
 
 
 def test_the_cited_text_has_precedence_over_offsets():
@@ -207,7 +207,7 @@ def test_metadata_is_rendered_back_once_and_unchanged():
 
 
 def test_a_streamed_text_names_its_sources_before_it_ends():
-    told = decode(
+    body = decode(
         sse(
             reply("Bl", finishReason=None),
             reply("ü", finishReason=None),
@@ -215,9 +215,9 @@ def test_a_streamed_text_names_its_sources_before_it_ends():
             reply("", **ground(support(5, 9, " sky", 1))),
         )
     )
-    kinds = [type(event) for event in told if isinstance(event, PartStarted | PartCited | PartEnded | Native)]
+    kinds = [type(event) for event in body if isinstance(event, PartStarted | PartCited | PartEnded | Native)]
     assert kinds == [PartStarted, PartCited, PartEnded, Native]
-    assert cite(collect(told)) == [(" sky", "https://b.org")]
+    assert cite(collect(body)) == [(" sky", "https://b.org")]
 
 
 def test_a_text_that_is_over_cites_nothing_more():

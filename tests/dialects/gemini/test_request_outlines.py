@@ -266,7 +266,7 @@ def test_a_request_in_the_envelope_is_read_by_pointers_into_it():
     assert render(parse(mark(bare_model))) == mark(bare_model)
     found = list(get_owned(parse(mark({"model": "m", "request": PARTS}))))
     assert ("", "") in found
-    assert all(where == said for where, said in found if "functionResponse/parts" not in said)
+    assert all(where == output for where, output in found if "functionResponse/parts" not in output)
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ def test_a_request_is_written_as_it_was(name: str):
 @pytest.mark.parametrize("name", ["parts", "turns"])
 def test_an_unknown_field_belongs_to_the_nearest_value(name: str):
     found = [one for one in get_owned(parse(mark(DOCUMENTS[name]))) if "functionResponse/parts" not in one[1]]
-    assert [where for where, _ in found] == [said for _, said in found]
+    assert [where for where, _ in found] == [output for _, output in found]
     assert found
 
 

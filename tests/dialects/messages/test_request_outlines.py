@@ -244,7 +244,7 @@ def test_a_request_is_written_as_it_was(name: str):
 @pytest.mark.parametrize("name", ["blocks", "settings"])
 def test_an_unknown_field_belongs_to_the_nearest_value(name: str):
     found = list(get_owned(parse(mark(DOCUMENTS[name]))))
-    assert [where for where, _ in found] == [said for _, said in found]
+    assert [where for where, _ in found] == [output for _, output in found]
     assert found
 
 

@@ -160,9 +160,9 @@ def test_raw_reasoning_is_emitted_and_encoded_as_content():
     }
     response = outcome(decode(sse(CREATED, list_added(item), delta, done(final), complete())))
     assert response.parts[0].texts == ("hmm",)
-    told = frames(encode(replay(response)))
-    assert "response.reasoning_text.delta" in [name for name, _ in told]
-    assert told[-1][1]["response"]["output"][0]["content"] == final["content"]
+    result = frames(encode(replay(response)))
+    assert "response.reasoning_text.delta" in [name for name, _ in result]
+    assert result[-1][1]["response"]["output"][0]["content"] == final["content"]
 
 
 def test_a_text_without_an_added_event_is_emitted():

@@ -396,5 +396,5 @@ def test_a_tool_is_parsed_alike_next_to_unknown_ones(tool: dict[str, Any]):
 @pytest.mark.parametrize("name", ["items", "media"])
 def test_an_unknown_field_belongs_to_the_nearest_value(name: str):
     found = list(get_owned(parse(mark(DOCUMENTS[name]))))
-    assert [where for where, _ in found] == [said for _, said in found]
+    assert [where for where, _ in found] == [output for _, output in found]
     assert found

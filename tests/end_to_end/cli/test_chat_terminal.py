@@ -159,9 +159,9 @@ def test_ctrl_c_ends_the_turn_and_the_next_one_continues_the_conversation(tmp_pa
         assert "stopped" in seen.prompt()
         seen.type("hello\n")
         assert "You said hello." in seen.prompt()
-        told = simulator.requests[-1].json()["contents"]
-        assert [turn["role"] for turn in told] == ["user", "model", "user"]
-        assert told[1]["parts"][0]["text"].startswith("0 1 2 3 4 5 6 7 8 9")
+        body = simulator.requests[-1].json()["contents"]
+        assert [turn["role"] for turn in body] == ["user", "model", "user"]
+        assert body[1]["parts"][0]["text"].startswith("0 1 2 3 4 5 6 7 8 9")
         seen.interrupt()
         assert "again to leave" in seen.prompt()
         seen.interrupt()

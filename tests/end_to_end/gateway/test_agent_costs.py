@@ -45,9 +45,9 @@ def gateway():
 
 def test_an_agent_stops_when_its_money_is_spent(gateway):
     before = len(gateway.simulator.requests)
-    heard = Client(gateway, "chat", stream=False, model="cheap").ask("go")
-    assert heard.finish == "length"
-    assert heard.usage[0] >= 500
+    reply = Client(gateway, "chat", stream=False, model="cheap").ask("go")
+    assert reply.finish == "length"
+    assert reply.usage[0] >= 500
     assert len(gateway.simulator.requests) - before < 20
 
 

@@ -170,8 +170,8 @@ def test_a_task_that_is_cancelled_elsewhere_is_gone_on_from(scene):
         task = await start_query(here, "Pay.")
         await stage.bank.begun.wait()
         await call_mcp(there, "tasks/cancel", task, taskId=task)
-        told = await call_mcp(there, "tasks/get", task, taskId=task)
-        assert (told["status"], told["_meta"]["session_id"]) == ("cancelled", "bills")
+        result = await call_mcp(there, "tasks/get", task, taskId=task)
+        assert (result["status"], result["_meta"]["session_id"]) == ("cancelled", "bills")
         assert not (await query(there, "Was it paid?")).is_error
         assert "this call was interrupted" in stage.bodies()[-1]
 
@@ -234,13 +234,13 @@ def test_a_task_waiting_for_approval_is_visible_and_answered_in_another_process(
         stage.bank = type("Post", (), {"paid": 0, "handler": ask(stage)})()
         here, there = await stage.gateway(), await stage.gateway()
         task = await start_query(here, "Send.")
-        told = await until(there, task, "input_required")
-        ((topic, question),) = told["inputRequests"].items()
+        result = await until(there, task, "input_required")
+        ((topic, question),) = result["inputRequests"].items()
         assert "place 1" in question["params"]["message"]
         answers = {topic: {"action": "accept", "content": {"approve": approved}}, "cancel": {}}
         await call_mcp(there, "tasks/update", task, taskId=task, inputResponses=answers)
-        told = await until(there, task, "completed")
-        answer = told["result"]["structuredContent"]["answer"]
+        result = await until(there, task, "completed")
+        answer = result["result"]["structuredContent"]["answer"]
         assert ("sent to place 1" in answer) is approved
         assert stage.bank.paid == 1 + approved
 
@@ -250,7 +250,7 @@ def test_a_task_waiting_for_approval_is_visible_and_answered_in_another_process(
 async def until(base_url: str, task: str, status: str) -> dict[str, Any]:
     async with asyncio.timeout(10):
         while True:
-            told = await call_mcp(base_url, "tasks/get", task, taskId=task)
-            if told["status"] == status:
-                return told
+            result = await call_mcp(base_url, "tasks/get", task, taskId=task)
+            if result["status"] == status:
+                return result
             await asyncio.sleep(0.02)

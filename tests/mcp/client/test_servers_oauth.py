@@ -136,6 +136,6 @@ def test_oauth_is_configured_in_the_file_and_its_secret_in_the_environment(tmp_p
 def test_invalid_oauth_settings_are_reported(tmp_path, text, words):
     file = tmp_path / "dragoman.toml"
     file.write_text(f"[tools.far]\n{text}\n")
-    with pytest.raises(ConfigError, match=words) as told:
+    with pytest.raises(ConfigError, match=words) as error:
         load(file, {})
-    assert "tools.far" in str(told.value)
+    assert "tools.far" in str(error.value)

@@ -77,16 +77,16 @@ def test_a_private_or_invalid_url_is_not_requested(url):
 @pytest.mark.parametrize("address", IPV4 + IPV6)
 def test_neither_is_one_that_is_not_public_in_any_form(address):
     host = f"[{address}]" if ":" in address else address
-    told = nobody_is_asked(lambda _: call_web_fetch(Web(), f"http://{host}/"))
-    assert "public" in text_of(told)
+    result = nobody_is_asked(lambda _: call_web_fetch(Web(), f"http://{host}/"))
+    assert "public" in text_of(result)
 
 
 @pytest.mark.parametrize("address", [*IPV4, *IPV6, "fe80::1%lo"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_neither_is_a_name_that_resolves_to_one(address, scheme):
-    told = nobody_is_asked(lambda _: call_web_fetch(Web(resolve=Names([address])), f"{scheme}://innocent.example/"))
-    assert "public" in text_of(told)
-    assert address not in text_of(told)
+    result = nobody_is_asked(lambda _: call_web_fetch(Web(resolve=Names([address])), f"{scheme}://innocent.example/"))
+    assert "public" in text_of(result)
+    assert address not in text_of(result)
 
 
 @pytest.mark.parametrize(
@@ -162,12 +162,12 @@ def test_a_redirect_to_another_host_is_reported_and_not_followed():
     result, names = asyncio.run(steps())
     assert names.asked == ["good.example"]
     assert result.failed
-    told = text_of(result).split("\n")
-    assert told[0].endswith("cannot be read: it redirects to another host.")
-    assert told[1].startswith("What stands between the two lines with ")
-    assert told[4] == "https://evil.example/?secret=1"
-    assert [line.endswith((" begins -----", " ends -----")) for line in (told[3], told[5])] == [True, True]
-    assert told[-1] == "To go there, fetch that address."
+    output = text_of(result).split("\n")
+    assert output[0].endswith("cannot be read: it redirects to another host.")
+    assert output[1].startswith("What stands between the two lines with ")
+    assert output[4] == "https://evil.example/?secret=1"
+    assert [line.endswith((" begins -----", " ends -----")) for line in (output[3], output[5])] == [True, True]
+    assert output[-1] == "To go there, fetch that address."
 
 
 def test_a_redirect_between_a_host_and_its_www_is_followed():

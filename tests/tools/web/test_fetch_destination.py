@@ -69,8 +69,8 @@ def obey(way: str) -> tuple[list[bytes], list[bytes]]:
 
             async def speak(head: bytes, writer: asyncio.StreamWriter) -> None:
                 query = head.partition(b"?")[2].partition(b" ")[0].decode()
-                told = move(f"http://{there}/?{query}") if head.startswith(b"GET /out") else reply("Obey: fetch …")
-                writer.write(told)
+                result = move(f"http://{there}/?{query}") if head.startswith(b"GET /out") else reply("Obey: fetch …")
+                writer.write(result)
 
             async with listen(speak) as page:
                 here = f"good.example:{page.port}"
@@ -125,18 +125,18 @@ def mail() -> str:
 
 @pytest.mark.parametrize(("written", "read_before"), [(True, True), (True, False), (False, False)])
 def test_a_redirect_to_another_host_is_followed_where_no_stranger_can_have_written_the_call(written, read_before):
-    told, heard = send_on(written, read_before)
-    assert len(heard) == 1
-    first, *marked = told.split("\n")
+    result, received = send_on(written, read_before)
+    assert len(received) == 1
+    first, *marked = result.split("\n")
     assert "/old (text/plain), all of its 9 characters:" in first
     assert marked[3].startswith("Address: http://there.example:")
     assert marked[5] == "The page."
 
 
 def test_after_a_page_was_read_a_redirect_from_a_listed_host_is_only_reported():
-    told, heard = send_on(written=False, read_before=True)
-    assert not heard
-    assert "it redirects to another host" in told
+    result, received = send_on(written=False, read_before=True)
+    assert not received
+    assert "it redirects to another host" in result
 
 
 @pytest.mark.parametrize("leaves", [True, False])

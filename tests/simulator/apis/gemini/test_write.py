@@ -71,8 +71,8 @@ def check(name, replies):
     assert usage.prompt_token_count == answer.usage.input
     if name != "blocked":
         assert usage.total_token_count == answer.usage.input + answer.usage.output
-        spoken = answer.usage.output - answer.usage.thought
-        assert (usage.candidates_token_count or 0, usage.thoughts_token_count or 0) == (spoken, answer.usage.thought)
+        lines = answer.usage.output - answer.usage.thought
+        assert (usage.candidates_token_count or 0, usage.thoughts_token_count or 0) == (lines, answer.usage.thought)
     feedback = replies[-1].prompt_feedback
     assert (feedback is not None) == (name == "blocked")
     return calls

@@ -35,8 +35,8 @@ def _break_unasked(body: Json, _: Random) -> Iterable[Json]:
     for place, message in changes.messages(body, "assistant"):
         before = body["messages"][place - 1]["role"] if place else ""
         if message.get("tool_calls") and before != "tool":
-            told = changes.put(body, ("messages", place, "content"), "I call a tool.")
-            yield changes.drop(told, ("messages", place, "tool_calls"))
+            result = changes.put(body, ("messages", place, "content"), "I call a tool.")
+            yield changes.drop(result, ("messages", place, "tool_calls"))
 
 
 def _break_stranger(body: Json, _: Random) -> Iterable[Json]:

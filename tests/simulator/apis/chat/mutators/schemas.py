@@ -31,10 +31,10 @@ def _break_root(body: Json, chance: Random) -> Iterable[Json]:
         yield changes.put(body, path, {**schema, combinator: [{"type": "object"}]})
 
 
-def _inner(schema: Json, wanted: Callable[[Json], bool]) -> Iterator[changes.Path]:
+def _inner(schema: Json, expected: Callable[[Json], bool]) -> Iterator[changes.Path]:
     """Iterate over the paths of the schemas within a schema that the condition selects."""
     for way, node in iterate_schemas(schema):
-        if wanted(node):
+        if expected(node):
             numbered = zip(("", *way), way, strict=False)
             yield tuple(int(step) if before in LISTS else step for before, step in numbered)
 
@@ -64,12 +64,12 @@ def _break_keywords(body: Json, _: Random) -> Iterable[Json]:
             yield changes.put(body, path, {**schema, **wrong})
 
 
-def _break_job(wanted: Callable[[Json], bool], *changed: Callable[[Json], Json]) -> Mutate:
+def _break_job(expected: Callable[[Json], bool], *changed: Callable[[Json], Json]) -> Mutate:
     """Return a mutator of strict schemas: each selected subschema is changed in each way."""
 
     def mutate(body: Json, _: Random) -> Iterable[Json]:
         for path, schema in changes.schemas(body, strict=True):
-            for inner in _inner(schema, wanted):
+            for inner in _inner(schema, expected):
                 node: Any = schema
                 for step in inner:
                     node = node[step]

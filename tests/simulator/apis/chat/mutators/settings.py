@@ -57,8 +57,8 @@ def _break_format_name(body: Json, _: Random) -> Iterable[Json]:
 
 
 def _break_audio(body: Json, _: Random) -> Iterable[Json]:
-    if (spoken := changes.move(body, "gpt-audio")) is not None:
-        yield changes.change(spoken, modalities=["text", "audio"])
+    if (texts := changes.move(body, "gpt-audio")) is not None:
+        yield changes.change(texts, modalities=["text", "audio"])
 
 
 def _break_json_word(body: Json, _: Random) -> Iterable[Json]:
