@@ -20,7 +20,7 @@ def request_to_gemini(body: bytes) -> Work:
     utils = importlib.import_module("litellm.utils")
     transformation = importlib.import_module("litellm.llms.vertex_ai.gemini.transformation")
 
-    def translated() -> bytes:
+    def translate_one() -> bytes:
         request: dict[str, Any] = json.loads(body)
         messages = request.pop("messages")
         request.pop("model")
@@ -35,4 +35,4 @@ def request_to_gemini(body: bytes) -> Work:
         )
         return json.dumps(result).encode()
 
-    return translated
+    return translate_one

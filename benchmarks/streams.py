@@ -124,15 +124,15 @@ def messages(count: int = PIECES) -> Stream:
     def delta(index: int, **fields: Any) -> dict[str, Any]:
         return {"type": "content_block_delta", "index": index, "delta": fields}
 
-    def begun(index: int, **fields: Any) -> dict[str, Any]:
+    def begin(index: int, **fields: Any) -> dict[str, Any]:
         return {"type": "content_block_start", "index": index, "content_block": fields}
 
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": {**head, "stop_reason": None, "stop_sequence": None, "usage": usage}},
-        begun(0, type="text", text=""),
+        begin(0, type="text", text=""),
         *(delta(0, type="text_delta", text=piece) for piece in _pieces(count)),
         {"type": "content_block_stop", "index": 0},
-        begun(1, type="tool_use", id="toolu_01", name="table_00_read", input={}),
+        begin(1, type="tool_use", id="toolu_01", name="table_00_read", input={}),
         *(delta(1, type="input_json_delta", partial_json=arguments[at : at + 4]) for at in range(0, len(arguments), 4)),
         {"type": "content_block_stop", "index": 1},
         {

@@ -28,7 +28,7 @@ class Peer:
     """A server that says fixed bytes on every connection, after it has heard something."""
 
     def __init__(self, *output: bytes, close: bool = True) -> None:
-        self._said = output
+        self._output = output
         self._close = close
         self.connections = 0
         self.received = b""
@@ -44,7 +44,7 @@ class Peer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         self.received += await reader.read(65536)
-        for piece in self._said:
+        for piece in self._output:
             writer.write(piece)
             await writer.drain()
             await asyncio.sleep(0.01)

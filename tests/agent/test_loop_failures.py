@@ -25,15 +25,15 @@ def add(one: int, other: int) -> int:
 def test_a_problem_of_the_model_ends_the_run_and_is_reported(raised):
     problem = Problem("overloaded", "try later")
 
-    async def failing(request):
+    async def fail(request):
         if raised:
             raise problem
         yield Failed(problem)
 
-    reached = run_to_end(agent(failing, add))
+    reached = run_to_end(agent(fail, add))
     assert (reached.stop, reached.problem) == ("failed", problem)
     with pytest.raises(Problem, match="try later"):
-        whole(agent(failing, add))
+        whole(agent(fail, add))
 
 
 def test_a_stream_that_breaks_off_leaves_a_valid_history():
@@ -89,13 +89,13 @@ def test_text_before_a_model_failure_is_kept_and_an_incomplete_call_is_not():
 
 
 def test_a_policy_that_raises_ends_the_run_with_every_call_answered():
-    def undecided(requested):
+    def stay_undecided(requested):
         if requested.call.id == "b":
             raise KeyError("who?")
         return "allow"
 
     calls = [call("add", {"one": 1, "other": 2}, name) for name in ("a", "b")]
-    output = steps(agent(Scripted(calls), add, approve=undecided))
+    output = steps(agent(Scripted(calls), add, approve=stay_undecided))
     reached = output[-1]
     assert (reached.stop, reached.problem.message) == ("failed", "the approval policy failed (KeyError)")
     assert [result.call_id for result in reached.history[-1].parts] == ["a", "b"]

@@ -140,10 +140,10 @@ def test_a_wrong_answer_is_noticed(answer):
         await reader.read()
         writer.close()
 
-    async def asked():
+    async def ask():
         async with await asyncio.start_server(answered, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
             await send(f"http://127.0.0.1:{port}/", [Post(b"", (b"yes",))], 1)
 
     with pytest.raises(WrongAnswer):
-        asyncio.run(asked())
+        asyncio.run(ask())

@@ -140,11 +140,11 @@ def test_a_request_for_the_neutral_view_has_no_separate_model():
 
 
 @pytest.mark.parametrize(
-    ("status", "told_status", "kind"), [({"status": 429}, 429, "rate_limit_error"), ({}, 502, "api_error")]
+    ("status", "written_status", "kind"), [({"status": 429}, 429, "rate_limit_error"), ({}, 502, "api_error")]
 )
-def test_an_error_page_that_is_not_json_is_described_by_its_status(status, told_status, kind):
+def test_an_error_page_that_is_not_json_is_described_by_its_status(status, written_status, kind):
     result = work({"op": "error", "from": "chat", "to": "messages", "body": "<html>oops</html>", **status})
-    assert (result["status"], result["result"]["error"]["type"]) == (told_status, kind)
+    assert (result["status"], result["result"]["error"]["type"]) == (written_status, kind)
     assert result.keys() == {"id", "ok", "result", "status", "headers", "losses"}
     page = translate_error(status.get("status", 500), {}, b"<html>oops</html>", "chat", "messages")
     assert result["result"] == json.loads(page.body)

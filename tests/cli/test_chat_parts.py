@@ -42,19 +42,19 @@ def test_always_for_what_leaves_covers_one_host_and_neither_another_nor_an_uncle
     consent = ConsentPolicy(lambda _: True)
     sending = handler(sends_out=True, destination="url")
 
-    def wished(url):
+    def build_option(url):
         requested = ApprovalRequest(
             run="r", call=call(url=url), handler=sending, egress_reason="something untrusted was read"
         )
         assert consent(requested) == "ask"
         return requested.call
 
-    first = wished("https://a.example/1")
+    first = build_option("https://a.example/1")
     assert not consent.is_granted(first)
     consent.grant_always(first)
-    assert consent.is_granted(wished("https://a.example/2"))
-    assert not consent.is_granted(wished("https://b.example/"))
-    unclear = wished("https://a.example\\@b.example/")
+    assert consent.is_granted(build_option("https://a.example/2"))
+    assert not consent.is_granted(build_option("https://b.example/"))
+    unclear = build_option("https://a.example\\@b.example/")
     assert consent.describe_scope(unclear) == ""
     consent.grant_always(unclear)
     assert not consent.is_granted(unclear)

@@ -243,7 +243,7 @@ REPLIES = {
 """Structs of replies, whose members are held to every recorded reply."""
 
 
-def test_every_struct_with_carried_members_is_tried_below():
+def test_every_struct_with_raw_members_is_tried_below():
     ours = {struct for struct in _all_structs(shape.Wire) if struct.__module__.startswith("dragoman.")}
     assert {struct for struct in ours if _list_raw_members(struct)} - REPLIES == set(HOLDERS)
 

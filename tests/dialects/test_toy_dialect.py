@@ -100,9 +100,9 @@ def lines_of(stream: bytes) -> list[dict]:
 class TestLibrary:
     @pytest.mark.parametrize("other", NAMES)
     def test_a_request_goes_there_and_back_without_loss(self, toy, other):
-        there = translate_request(Call(encode(ASKED)), "toy", other, model=MODELS[other])
-        assert not [loss for loss in there.losses if loss.kind == "dropped"]
-        back = translate_request(there.call, other, "toy", model="toy-1")
+        forward = translate_request(Call(encode(ASKED)), "toy", other, model=MODELS[other])
+        assert not [loss for loss in forward.losses if loss.kind == "dropped"]
+        back = translate_request(forward.call, other, "toy", model="toy-1")
         body = json.loads(back.call.body)
         assert body["lines"][:2] == ASKED["lines"][:2]
         call, result = body["lines"][2:]
@@ -113,9 +113,9 @@ class TestLibrary:
 
     @pytest.mark.parametrize("other", NAMES)
     def test_a_reply_with_a_call_goes_there_and_back(self, toy, other):
-        there = translate_response(encode(REPLY), "toy", other)
-        assert not there.losses
-        back = json.loads(translate_response(there.body, other, "toy").body)
+        forward = translate_response(encode(REPLY), "toy", other)
+        assert not forward.losses
+        back = json.loads(translate_response(forward.body, other, "toy").body)
         assert [line["type"] for line in back["lines"]] == ["say", "call"]
         assert json.loads(back["lines"][1]["input"]) == {"city": "Oslo"}
         assert (back["end"], back["tokens"]) == ("calls", REPLY["tokens"])
@@ -123,8 +123,8 @@ class TestLibrary:
     @pytest.mark.parametrize("other", NAMES)
     @pytest.mark.parametrize("size", [1, 7, 10_000])
     def test_a_stream_goes_there_and_back_in_pieces_of_any_size(self, toy, other, size):
-        there, back = StreamTranslator("toy", other), StreamTranslator(other, "toy")
-        events = b"".join(there.feed(SSE[at : at + size]) for at in range(0, len(SSE), size)) + there.close()
+        forward, back = StreamTranslator("toy", other), StreamTranslator(other, "toy")
+        events = b"".join(forward.feed(SSE[at : at + size]) for at in range(0, len(SSE), size)) + forward.close()
         events = back.feed(events) + back.close()
         assert [line["type"] for line in lines_of(events)] == ["say", "call"]
         assert json.loads(lines_of(events)[1]["input"]) == {"city": "Oslo"}
@@ -133,9 +133,9 @@ class TestLibrary:
     @pytest.mark.parametrize("other", NAMES)
     def test_an_error_is_translated_in_both_directions(self, toy, other):
         error = encode({"error": {"kind": "rate_limit", "message": "slower, please"}})
-        there = translate_error(429, {}, error, "toy", other)
-        assert (there.status, b"slower, please" in there.body) == (429, True)
-        back = translate_error(there.status, {}, there.body, other, "toy")
+        forward = translate_error(429, {}, error, "toy", other)
+        assert (forward.status, b"slower, please" in forward.body) == (429, True)
+        back = translate_error(forward.status, {}, forward.body, other, "toy")
         assert json.loads(back.body) == json.loads(error)
 
     def test_a_cut_stream_ends_in_an_error(self, toy):

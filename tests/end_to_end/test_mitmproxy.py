@@ -236,8 +236,8 @@ times = [time.monotonic() for _ in client.models.generate_content_stream(model="
 print(times[-1] - times[0])
 """
     with in_thread(delay=0.2) as simulator:
-        here = Site(tmp_path, mitmproxy, simulator.base_url)
-        done = here.run(*here.script(code))
+        first = Site(tmp_path, mitmproxy, simulator.base_url)
+        done = first.run(*first.script(code))
     assert float(done.stdout) > 0.4, done.stderr
 
 
@@ -273,12 +273,12 @@ def test_with_consent_it_is_installed_once_into_an_environment_of_its_own(tmp_pa
     del mitmproxy  # where there is no index, nothing can be installed
     empty = tmp_path / "none"
     empty.mkdir()
-    here = Site(tmp_path, empty, "http://127.0.0.1:9")
-    done = here.run("--install", seconds=300)
+    first = Site(tmp_path, empty, "http://127.0.0.1:9")
+    done = first.run("--install", seconds=300)
     assert done.returncode == 0, done.stderr
     program = Path(done.stdout.strip())
-    assert program.is_relative_to(here.data)
+    assert program.is_relative_to(first.data)
     assert program.is_file()
-    again = here.run(*here.script("print('run')"))
+    again = first.run(*first.script("print('run')"))
     assert (again.returncode, again.stdout) == (0, "run\n"), again.stderr
     assert sys.prefix not in (program.parent.parent / "pyvenv.cfg").read_text().split("command")[0]

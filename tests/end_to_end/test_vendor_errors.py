@@ -19,10 +19,10 @@ from end_to_end.listening import Listener
 from server.conftest import Gateway, run_server_gateway
 
 KINDS = {"chat": "openai", "responses": "openai-responses", "messages": "anthropic", "gemini": "gemini"}
-Said = tuple[int, dict[str, Any]]
+VendorReply = tuple[int, dict[str, Any]]
 
 
-def _openai(status: int, code: str, message: str) -> Said:
+def _openai(status: int, code: str, message: str) -> VendorReply:
     kind = "invalid_request_error" if status == 400 else code
     return status, {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
@@ -33,7 +33,7 @@ _DAILY = {
     "@type": "type.googleapis.com/google.rpc.QuotaFailure",
     "violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier", "quotaValue": "20"}],
 }
-TOO_LONG: dict[str, Said] = {
+TOO_LONG: dict[str, VendorReply] = {
     "chat": _openai(400, "context_length_exceeded", _LONG),
     "responses": _openai(400, "context_length_exceeded", _LONG),
     "messages": (
@@ -57,7 +57,7 @@ TOO_LONG: dict[str, Said] = {
         },
     ),
 }
-SPENT: dict[str, Said] = {
+SPENT: dict[str, VendorReply] = {
     "chat": _openai(429, "insufficient_quota", _BROKE),
     "responses": _openai(429, "insufficient_quota", _BROKE),
     "messages": (402, {"type": "error", "error": {"type": "billing_error", "message": _BROKE}}),
@@ -73,12 +73,12 @@ class Vendors:
 
     def __init__(self, gateway: Gateway) -> None:
         self.listener = Listener(gateway)
-        self.said: Said = (500, {})
+        self.reply: VendorReply = (500, {})
         self.asked = 0
 
     async def say(self, exchange: Exchange) -> None:
         self.asked += 1
-        status, body = self.said
+        status, body = self.reply
         await exchange.send(status, {"content-type": "application/json"}, json.dumps(body).encode())
 
 
@@ -112,7 +112,7 @@ def vendors():
 @pytest.mark.parametrize("source", KINDS)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_context_overflow_is_reported_so_that_programs_shorten_it(vendors, client, source, streamed):
-    vendors.said, vendors.asked = TOO_LONG[source], 0
+    vendors.reply, vendors.asked = TOO_LONG[source], 0
     received = vendors.listener.listen(client, f"says-{source}/m", streamed=streamed)
     assert (received.status, vendors.asked) == (400, 1)
     if client in {"chat", "responses"}:
@@ -124,7 +124,7 @@ def test_a_context_overflow_is_reported_so_that_programs_shorten_it(vendors, cli
 @pytest.mark.parametrize("source", KINDS)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_quota_that_is_spent_is_not_tried_again(vendors, client, source):
-    vendors.said, vendors.asked = SPENT[source], 0
+    vendors.reply, vendors.asked = SPENT[source], 0
     received = vendors.listener.listen(client, f"says-{source}/m", streamed=False)
     assert vendors.asked == 1
     assert received.status == (402 if client == source == "messages" else 429)

@@ -99,9 +99,9 @@ class Tunnel:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.asked.append(await reader.readuntil(b"\r\n\r\n"))
         place = self.asked[-1].split()[1].decode()
-        there_reader, there_writer = await asyncio.open_connection("127.0.0.1", int(place.rpartition(":")[2]))
+        server_reader, server_writer = await asyncio.open_connection("127.0.0.1", int(place.rpartition(":")[2]))
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await asyncio.gather(self._pass(reader, there_writer), self._pass(there_reader, writer))
+        await asyncio.gather(self._pass(reader, server_writer), self._pass(server_reader, writer))
 
     @staticmethod
     async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

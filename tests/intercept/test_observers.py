@@ -40,7 +40,7 @@ def test_a_foreign_file_is_reported(file):
         decode_exchange(file)
 
 
-def test_each_onlooker_gets_every_exchange_in_order(tmp_path):
+def test_each_observer_gets_every_exchange_in_order(tmp_path):
     observer = ObserverFolders(tmp_path / "at")
     with observe_exchanges(tmp_path / "at") as one, observe_exchanges(tmp_path / "at") as other:
         result = [build_exchange(id=f"in_{number}", began=float(number)) for number in (9, 10, 11)]
@@ -60,7 +60,7 @@ def test_there_is_no_observer_before_and_after(tmp_path):
     assert [*(tmp_path / "at").iterdir()] == []
 
 
-def test_an_onlooker_whose_process_is_gone_is_taken_away(tmp_path):
+def test_an_observer_whose_process_is_gone_is_taken_away(tmp_path):
     code = (
         "import os, pathlib, sys; from dragoman.intercept.observers import observe_exchanges;"
         "held = observe_exchanges(pathlib.Path(sys.argv[1])); held.__enter__(); os._exit(0)"

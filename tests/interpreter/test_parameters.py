@@ -44,7 +44,7 @@ IN_CHAT = {
         ("gemini", "gemini-2.5-pro", set(IN_CHAT), {}),
     ],
 )
-def test_a_model_gets_just_the_knobs_it_takes(dialect, model, kept, changed):
+def test_a_model_gets_only_the_parameters_it_takes(dialect, model, kept, changed):
     adaptation = adaptation_for(dialect, model)
     assert adapt_sampling(ALL, adaptation) == Sampling(**{name: getattr(ALL, name) for name in kept}, **changed)
     dropped = [("dropped", place) for name, place in IN_CHAT.items() if name not in kept | changed.keys()]

@@ -45,11 +45,11 @@ def test_calls_without_ids_get_distinct_ids():
 
 
 def test_a_generated_id_depends_on_the_reply():
-    def minted(reply_id):
+    def build_id(reply_id):
         fit, _ = build_adapter(dialect_named("chat"))
         return feed_events(fit, Started(reply_id, "m", 3), *call(0, ""))[1].part.id
 
-    assert minted("r") == minted("r") != minted("q")
+    assert build_id("r") == build_id("r") != build_id("q")
 
 
 @pytest.mark.parametrize(

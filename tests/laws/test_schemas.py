@@ -212,9 +212,9 @@ def assert_fitting(root, content):
 def test_a_schema_there_and_back_is_legal_json_schema(root):
     import jsonschema_rs
 
-    there = to_openapi(json.dumps(root).encode()).schema
-    assert there is not None
-    assert jsonschema_rs.meta.is_valid(json.loads(to_json_schema(there).schema or b""))
+    converted = to_openapi(json.dumps(root).encode()).schema
+    assert converted is not None
+    assert jsonschema_rs.meta.is_valid(json.loads(to_json_schema(converted).schema or b""))
 
 
 @LAW

@@ -23,7 +23,7 @@ class ClientReply(Struct):
     """Calls for the client to run: id, name, arguments."""
     finish: str
     usage: tuple[int, int]
-    said: list[Any]
+    history_items: list[Any]
     """The reply as the client sends it back."""
     raw: Any
 
@@ -53,7 +53,7 @@ class Client:
         tools = tools_of(self.dialect, schemas) if schemas else []
         tools += more.pop("tools", [])
         received = getattr(self, f"_{self.dialect}")(headers or {}, tools, more)
-        self.history += received.said
+        self.history += received.history_items
         return received
 
     def answer(self, received: ClientReply, results: dict[str, str]) -> None:

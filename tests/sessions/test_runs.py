@@ -135,7 +135,7 @@ def test_how_far_a_run_is_is_seen_with_its_newest_entry_and_read_on_from_a_place
 
 
 def test_messages_reach_a_run_until_its_end_and_the_first_one_counts(ask, owner):
-    async def heard(store):
+    async def list_messages(store):
         return [output for output in await store.runs.list_messages() if output.owner == owner]
 
     async def do(store):
@@ -143,8 +143,8 @@ def test_messages_reach_a_run_until_its_end_and_the_first_one_counts(ask, owner)
         first = RunMessage(owner, "r", "topic", b"yes")
         await store.runs.send_message(first)
         await store.runs.send_message(RunMessage(owner, "r", "topic", b"no"))
-        assert await heard(store) == [first]
+        assert await list_messages(store) == [first]
         await store.runs.end(owner, "r", "completed", b"{}")
-        assert await heard(store) == []
+        assert await list_messages(store) == []
 
     ask(do)

@@ -190,8 +190,8 @@ def test_old_conversations_are_deleted_after_their_time(ask, owner):
             owner, fresh
         )
 
-    there, history = ask(do)
-    assert there == [False, True, True]
+    second, history = ask(do)
+    assert second == [False, True, True]
     assert texts_of(history) == ["3", "4", "5", "6"]
 
 

@@ -30,14 +30,14 @@ def fail_on_the_loop(error: BaseException) -> Handler:
 
 
 def test_a_plain_function_runs_in_a_thread_and_a_coroutine_on_the_loop():
-    def threaded(arguments: Any) -> str:
+    def run_in_thread(arguments: Any) -> str:
         return threading.current_thread().name
 
-    async def looped(arguments: Any) -> str:
+    async def loop(arguments: Any) -> str:
         return threading.current_thread().name
 
-    assert text_of(run(handler(threaded))) == "tool work"
-    assert text_of(run(handler(looped))) == "MainThread"
+    assert text_of(run(handler(run_in_thread))) == "tool work"
+    assert text_of(run(handler(loop))) == "MainThread"
 
 
 def test_a_plain_function_that_returns_a_coroutine_is_awaited():

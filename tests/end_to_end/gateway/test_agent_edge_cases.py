@@ -126,7 +126,7 @@ def test_a_result_that_the_client_does_not_send_is_marked_as_missing(gateway):
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_another_upstream_continues_a_run_when_one_fails_midway(dialect, stream):
-    def failing(received):
+    def fail(received):
         if received.api == "chat" and received.request.turns[-1].results:
             return read_fault("503")
         if received.request.turns[-1].results:
@@ -136,7 +136,7 @@ def test_another_upstream_continues_a_run_when_one_fails_midway(dialect, stream)
     models = {"either": ("openai/gpt-5.2", "anthropic/claude-opus-4-8", "gemini/gemini-3.8-flash")}
     agents = {"helper": AgentTable(model="either", tools=("files",))}
     with (
-        in_thread(script=failing) as simulator,
+        in_thread(script=fail) as simulator,
         run_server_gateway(simulator, agents=agents, tools=toolbox(), models=models) as gateway,
     ):
         reply = Client(gateway, dialect, stream=stream, model="helper").ask("go")

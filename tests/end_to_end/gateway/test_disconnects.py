@@ -30,7 +30,7 @@ class Upstream:
     """A server that sends its bytes and then waits until the client disconnects."""
 
     def __init__(self, output: bytes) -> None:
-        self._said = output
+        self._output = output
         self.asked = asyncio.Semaphore(0)
         self.left = asyncio.Semaphore(0)
         """Released whenever a client has disconnected."""
@@ -59,7 +59,7 @@ class Upstream:
         length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
         await reader.readexactly(length)
         self.requests += 1
-        writer.write(self._said)
+        writer.write(self._output)
         await writer.drain()
         self.asked.release()
         await reader.read()

@@ -328,17 +328,17 @@ def test_a_key_can_use_only_the_paths_that_its_patterns_allow():
     )
     with run_gateway(*keys) as gateway:
 
-        def asked(key, method, path, **body):
+        def ask(key, method, path, **body):
             return httpx2.request(method, gateway.base_url + path, headers={"x-api-key": key}, **body).status_code
 
         named = {"json": {"model": "emb", "input": "x"}}
-        assert asked("some", "POST", "/v1/embeddings", **named) == 200
-        assert asked("some", "POST", "/v1/embeddings", json={"model": "oai/other", "input": "x"}) == 403
-        assert asked("some", "POST", "/upstreams/oai/v1/embeddings", json={"model": "emb"}) == 403
-        assert asked("some", "GET", "/v1/files") == 403
-        assert asked("some", "POST", "/v1beta/models/gemb:embedContent", json={}) == 403
-        assert asked("some", "POST", "/v1/models/gemini-x:embedContent", json={}) == 200
-        assert asked("place", "GET", "/v1/files") == 200
-        assert asked("place", "POST", "/upstreams/oai/v1/embeddings", json={"model": "any"}) == 200
-        assert asked("place", "GET", "/upstreams/goo/v1beta/files") == 403
-        assert asked("nobody", "GET", "/v1/files") == 401
+        assert ask("some", "POST", "/v1/embeddings", **named) == 200
+        assert ask("some", "POST", "/v1/embeddings", json={"model": "oai/other", "input": "x"}) == 403
+        assert ask("some", "POST", "/upstreams/oai/v1/embeddings", json={"model": "emb"}) == 403
+        assert ask("some", "GET", "/v1/files") == 403
+        assert ask("some", "POST", "/v1beta/models/gemb:embedContent", json={}) == 403
+        assert ask("some", "POST", "/v1/models/gemini-x:embedContent", json={}) == 200
+        assert ask("place", "GET", "/v1/files") == 200
+        assert ask("place", "POST", "/upstreams/oai/v1/embeddings", json={"model": "any"}) == 200
+        assert ask("place", "GET", "/upstreams/goo/v1beta/files") == 403
+        assert ask("nobody", "GET", "/v1/files") == 401

@@ -126,11 +126,11 @@ def test_many_tools_are_validated_once_and_outside_the_event_loop(serve, monkeyp
     looked_at = []
     whole = tools.find_schema_faults
 
-    def watched(schema, **options):
+    def watch(schema, **options):
         looked_at.append(threading.current_thread().name)
         return whole(schema, **options)
 
-    monkeypatch.setattr(tools, "find_schema_faults", watched)
+    monkeypatch.setattr(tools, "find_schema_faults", watch)
     schemas = {
         f"tool_{at}": {
             "type": "object",

@@ -78,8 +78,8 @@ def grow(received):
         return Answer(calls=(Call(id="c0", name="near__change", arguments={"add": "shade"}),), end="calls")
     if "near__shade" in done:
         return Answer(text=turns[-1].results[0].text)
-    is_there = "near__shade" in {tool.name for tool in received.request.tools}
-    name, arguments = ("near__shade", {}) if is_there else ("near__mumble", {"words": f"turn {len(done)}"})
+    exists = "near__shade" in {tool.name for tool in received.request.tools}
+    name, arguments = ("near__shade", {}) if exists else ("near__mumble", {"words": f"turn {len(done)}"})
     return Answer(calls=(Call(id=f"c{len(done)}", name=name, arguments=arguments),), end="calls")
 
 

@@ -178,13 +178,13 @@ def test_an_agent_hands_over_to_another(agent_runner, streamed):
 
 @whole_and_streamed
 def test_an_agent_is_the_tool_of_another(agent_runner, streamed):
-    def asking(model):
+    def ask(model):
         expert = reporter(name="Expert")(model)
         return reporter(tools=[expert.as_tool("ask_expert", "Ask an expert about the weather.", run_config=QUIET)])(
             model
         )
 
-    run, _ = agent_runner.run(asking, QUESTION, streamed)
+    run, _ = agent_runner.run(ask, QUESTION, streamed)
     assert "cloudy in Paris" in run.final_output
     assert len(agent_runner.sent()) == 4
 

@@ -51,14 +51,14 @@ def test_the_documented_python_script_works(tmp_path, simulate):
     path.write_text(blocks("python script")[0], encoding="utf-8")
     running = simulate(script=read_script(path))
 
-    def asked(output: str, **more: object) -> httpx2.Response:
+    def ask(output: str, **more: object) -> httpx2.Response:
         body = {"model": "gpt-4.1", "messages": [{"role": "user", "content": output}], **more}
         return httpx2.post(running.base_url + "/v1/chat/completions", json=body, headers=KEY)
 
-    assert "too hot" in asked("hello", temperature=2).json()["error"]["message"]
-    assert asked("fail").status_code == 503
-    assert asked("go", tools=[TOOL]).json()["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "f"
-    assert "simulator" in asked("hello").text
+    assert "too hot" in ask("hello", temperature=2).json()["error"]["message"]
+    assert ask("fail").status_code == 503
+    assert ask("go", tools=[TOOL]).json()["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "f"
+    assert "simulator" in ask("hello").text
 
 
 def test_every_recording_is_read(tmp_path):

@@ -65,7 +65,7 @@ def scene(tmp_path):
     return play
 
 
-async def forever(job: TaskJob, _wish: bytes) -> dict[str, Any]:
+async def forever(job: TaskJob, _option: bytes) -> dict[str, Any]:
     await job.report_progress("looking around")
     await asyncio.Event().wait()
     return {}
@@ -84,7 +84,7 @@ def test_the_result_of_a_task_is_available_in_every_process(scene):
 
 
 def test_questions_are_shown_and_answered_in_every_process_one_by_one(scene):
-    async def work(job: TaskJob, _wish: bytes) -> dict[str, Any]:
+    async def work(job: TaskJob, _option: bytes) -> dict[str, Any]:
         return await job.ask_all({"a": {"method": "x"}, "b": {"method": "y"}})
 
     async def do(room: Room) -> None:
@@ -121,7 +121,7 @@ def test_a_task_whose_process_is_gone_has_failed(scene):
 
 
 def test_a_crashed_tool_is_reported_as_failed_without_secrets(scene):
-    async def work(_job: TaskJob, _wish: bytes) -> dict[str, Any]:
+    async def work(_job: TaskJob, _option: bytes) -> dict[str, Any]:
         raise ValueError("the password is 1234")
 
     async def do(room: Room) -> None:

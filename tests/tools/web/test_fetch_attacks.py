@@ -272,11 +272,11 @@ def test_a_place_that_is_allowed_is_allowed_with_its_port_only():
 def test_a_reader_with_trusted_urls_may_follow_redirects_to_another_host():
     async def steps() -> str:
         async with listen(reply("found", "text/plain")) as found:
-            there = f"there.example:{found.port}"
-            async with listen(move(f"http://{there}/")) as search:
-                here = f"search.example:{search.port}"
-                web = Web(Settings(private=(here, there)), resolve=Names(["127.0.0.1"]))
-                assert (await call_web_fetch(web, f"http://{here}/")).failed
-                return (await web.read(f"http://{here}/", redirects="anywhere")).text
+            other_host = f"there.example:{found.port}"
+            async with listen(move(f"http://{other_host}/")) as search:
+                page_host = f"search.example:{search.port}"
+                web = Web(Settings(private=(page_host, other_host)), resolve=Names(["127.0.0.1"]))
+                assert (await call_web_fetch(web, f"http://{page_host}/")).failed
+                return (await web.read(f"http://{page_host}/", redirects="anywhere")).text
 
     assert asyncio.run(steps()) == "found"
