@@ -69,14 +69,14 @@ def request_case(source: str, target: str, size: str, goal: float | None = None)
 
 
 def first_case(source: str, target: str, size: str) -> Case:
-    """Return the case of a conversation that nobody remembers."""
+    """Return the case of a conversation that is in no cache."""
     body = request(source, size)
     work = partial(_translate_first, body, source, target)
     return Case(f"request {source} -> {target}, {size}, unknown", len(body), work, partial(echo, body))
 
 
 def stream_case(source: str, target: str, goal: float | None = None) -> Case:
-    """Return a stream case, told per event."""
+    """Return a stream case, reported per event."""
     stream = STREAMS[source]()
     count = len(stream.documents)
     size = sum(map(len, stream.documents)) // count

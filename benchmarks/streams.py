@@ -48,7 +48,7 @@ def gemini(count: int = PIECES) -> Stream:
 
 
 def gemini_whole() -> bytes:
-    """Return a whole reply of Gemini's: a text and two calls, with what Gemini says beside them."""
+    """Return a whole reply of Gemini's: a text and two calls, with Gemini's other fields."""
     calls = [{"functionCall": {"name": f"table_{number:02d}_read", "args": _ARGUMENTS}} for number in range(2)]
     candidate = {
         "content": {"parts": [{"text": _SAID * 2}, *calls], "role": "model"},

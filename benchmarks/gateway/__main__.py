@@ -1,5 +1,5 @@
 # ruff: noqa: T201  # what it prints is its result
-"""Measure the gateway as a process, on traffic that varies, beside the smallest program that translates."""
+"""Measure the gateway as a process, on traffic that varies, compared with the smallest program that translates."""
 
 import argparse
 import json

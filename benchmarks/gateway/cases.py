@@ -1,4 +1,4 @@
-"""What the gateway is asked: which dialect to which upstream, how large, how varied; and the goals."""
+"""The requests to the gateway: which dialect to which upstream, how large, how varied; and the goals."""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -104,7 +104,7 @@ class Case(Struct, frozen=True, kw_only=True):
 
     @property
     def members(self) -> dict[str, Any]:
-        """What a body has beside the conversation; Gemini has the model and streaming in the URL."""
+        """What a body has besides the conversation; Gemini has the model and streaming in the URL."""
         if self.dialect == "gemini":
             return {}
         expected = {"model": self.model, **ROUTES[self.route].members}

@@ -55,7 +55,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
     @property
     def is_missed(self) -> bool:
-        """Tell whether the goal is missed."""
+        """Return whether the goal is missed."""
         return self.goal is not None and self.ratio(OURS, TRANSLATOR) > self.goal
 
 
@@ -67,7 +67,7 @@ class _Server(Struct, frozen=True):
 
 
 class SideBySideRun:
-    """The servers, as long as the block runs; `others` are further gateways of ours by name."""
+    """The servers, as long as the block runs; `others` are further versions of the gateway by name."""
 
     def __init__(self, folder: Path, rounds: int, others: Mapping[str, str], litellm: str | None) -> None:
         self._folder = folder

@@ -59,7 +59,7 @@ class Answering(asyncio.Protocol):
         self._needed = 0
 
     def data_received(self, data: bytes) -> None:
-        """Answer when a request is whole; nobody sends the next before."""
+        """Answer when a request is complete; clients do not pipeline requests."""
         come = self._come
         come += data
         if len(come) < self._needed:

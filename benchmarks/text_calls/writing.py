@@ -27,12 +27,12 @@ def _tag(name: str, arguments: Any) -> str:
 
 
 def exact(call: Call, _number: int) -> str:
-    """As it was told to."""
+    """Write a call in the requested form."""
     return _tag(call.name, call.arguments)
 
 
 def split_lines(call: Call, _number: int) -> str:
-    """As it was told to, in the legacy form."""
+    """Write a call in the requested legacy form."""
     return f"TOOL_CALL: {call.name}\nARGUMENTS: {json.dumps(call.arguments)}"
 
 
@@ -69,7 +69,7 @@ class WithoutTools:
 
 
 def understood(ask: ModelRequest) -> ModelRequest:
-    """Return what is asked, with the tools, calls and results that stand in it as text."""
+    """Return the request with the tools, calls and results that its text describes."""
     tools: list[RequestTool] = []
     turns: list[RequestTurn] = []
     open_calls: list[str] = []
@@ -98,7 +98,7 @@ def understood(ask: ModelRequest) -> ModelRequest:
 
 
 def _get_text(text: str) -> str:
-    """Return what the user says beside results; a call that has to be written again is one that was not made."""
+    """Return the user's text next to results; a call that has to be written again is one that was not made."""
     output = _RESULT.sub("", text).strip()
     return "" if "cannot be read" in output else output
 

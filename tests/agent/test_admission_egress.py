@@ -40,7 +40,7 @@ class Outside:
 
         @tool(untrusted=True)
         def broken() -> str:
-            """Fail with words of somebody else's."""
+            """Fail with a message from an untrusted source."""
             raise ToolFailure(page)
 
         @tool

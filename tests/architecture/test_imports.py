@@ -47,7 +47,7 @@ def get_dotted_name(path: Path) -> tuple[str, ...]:
 
 
 def find_imports(path: Path, tree: ast.AST) -> Iterator[tuple[str, ...]]:
-    """Dotted paths of everything a module imports, `from a import b` told as both a and a.b when b is a module of ours."""
+    """Dotted paths of everything a module imports, `from a import b` as both a and a.b if b is a module of the project."""
     package = path.relative_to(PACKAGE).parts[:-1]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -140,7 +140,7 @@ def test_the_pure_rooms_need_only_msgspec(path):
 
 
 def literals(node: ast.AST) -> set[str]:
-    """Strings a comparison's side or a case pattern stands for."""
+    """The strings in one side of a comparison or in a case pattern."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return {node.value}
     if isinstance(node, ast.Tuple | ast.List | ast.Set):

@@ -1,6 +1,6 @@
 """Which members of recorded requests make `Shape` read a document twice: common ones are declared, the rest is listed.
 
-A member nobody declared is kept all the same, but the request that has it is read level by level. A new name in
+An undeclared member is kept all the same, but the request that has it is read level by level. A new name in
 `SLOW` needs a reason; a common one is declared in the dialect's wire.py as `RawMember`.
 """
 

@@ -31,7 +31,7 @@ def judge(dialect: str) -> dict[str, Reading]:
 
 
 def _ends_as_we_say(reading: Reading, dialect: str, recording: Recording) -> Reading:
-    """Some compatible hosts never say why they end; there our reading stands in."""
+    """Some compatible hosts send no finish reason; for them our default is expected."""
     if reading.finish or reading.problem:
         return reading
     return replace(reading, finish=ours.read(dialect, recording.body, streamed=recording.streamed).finish)

@@ -1,6 +1,6 @@
 """The expected losses of each cell of the matrix, by hand: a run must have exactly these, and the ignored ones.
 
-A loss stands as `x-dragoman-losses` has it. A cell that is not here loses nothing of its scenario.
+A loss is written as in `x-dragoman-losses`. A cell that is not here loses nothing of its scenario.
 """
 
 import re

@@ -2,7 +2,7 @@
 """Fuzz the readers, the dialects and the interpreter: `python tests/fuzz/fuzz.py --seed N --inputs N --jobs N`.
 
 Each job is a process with bounded memory that takes every JOBS-th number. This process watches them: one that dies (memory, a
-crash in C) or stands still is a failure of the input it was at, and its work goes on behind that input.
+crash in C) or hangs is a failure of the input it was at, and its work goes on behind that input.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """What is fuzzed, and what must hold of it.
 
-Every target takes bytes nobody vouches for. A reader may raise `Malformed`, everything else only `Problem`; a decoder raises
+Every target takes untrusted bytes. A reader may raise `Malformed`, everything else only `Problem`; a decoder raises
 nothing at all, obeys the grammar and does not care where its chunks are cut. What we write, we can read again.
 """
 

@@ -1,4 +1,4 @@
-"""Signatures in envelopes: sealed for a client, opened again on the part they sign."""
+"""Signatures in envelopes: wrapped for a client, and unwrapped on the part that they sign."""
 
 from base64 import b64decode, b64encode
 from hashlib import sha256

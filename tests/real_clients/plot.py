@@ -1,5 +1,5 @@
-"""What the model does, whoever asks it: it looks at a file, then runs two commands at once, one of which fails, and
-tells all it was told. Only the client's own tools can find that out.
+"""What the model does for every client: it looks at a file, then runs two commands at once, one of which fails, and
+reports all results. Only the client's own tools can find them out.
 """
 
 import secrets
@@ -22,7 +22,7 @@ class Tools(NamedTuple):
     command: str
     """The argument that is the command."""
     reads_by_command: bool = False
-    """Files are looked at with the shell."""
+    """The client reads files with the shell."""
 
 
 class Plot:

@@ -265,7 +265,7 @@ def test_limits_below_nothing_are_refused(limit):
 def test_a_dict_of_numbers_is_an_object_with_numbers_for_names():
     @tool
     def shelf(books: dict[int, str]) -> list[Any]:
-        """Tell what stands where."""
+        """Tell which book is on which shelf."""
         return [[place, title] for place, title in books.items()]
 
     result = asyncio.run(Executor(Registry(shelf)).execute(call("shelf", {"books": {"7": "Emma"}})))

@@ -103,7 +103,7 @@ def test_name_description_and_flags_can_be_given():
         max_output=100,
     )
     def function() -> None:
-        """Not told."""
+        """Not in the definition."""
 
     assert repr(function) == "<tool lookup sequential side_effects untrusted sends_out timeout=5 max_output=100>"
     assert function.definition.description == "Look it up."

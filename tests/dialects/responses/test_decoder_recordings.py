@@ -35,7 +35,7 @@ MADE_IDS = {"openai_responses/ruby-llm-0055": "its call has item_id in place of 
 
 
 def comparable(response):
-    """OpenAI encrypts anew for the terminal object: that there is a blob counts, not which."""
+    """OpenAI encrypts again for the terminal object, so only the presence of a blob is compared."""
     parts = []
     for part in response.parts:
         result = part if part.signature is None else structs.replace(part, signature=Signature("openai", "blob"))

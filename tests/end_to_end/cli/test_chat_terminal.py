@@ -1,4 +1,4 @@
-"""`dragoman chat` on a real terminal: text is shown as it arrives, the user is asked for approval, Ctrl-C ends a turn."""
+"""`dragoman chat` on a real terminal: text is shown as it arrives, the user approves calls, Ctrl-C ends a turn."""
 
 import asyncio
 import re

@@ -18,7 +18,7 @@ MODELS = {"chat": "my-gem", "responses": "my-claude", "messages": "my-resp", "ge
 
 
 class Sum(BaseModel):
-    """What is asked for."""
+    """The output schema of the requests."""
 
     total: int
 

@@ -23,7 +23,7 @@ HELPER = {"helper": AgentTable(model="gem", tools=("files", "add", "wait", "fail
 
 
 class Patient:
-    """A tool that waits, and tells whether it was begun and whether it was stopped."""
+    """A tool that waits, and records whether it was started and whether it was stopped."""
 
     def __init__(self):
         self.begun, self.stopped = threading.Event(), threading.Event()

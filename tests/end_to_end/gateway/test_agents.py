@@ -27,7 +27,7 @@ WAYS, FEWER = ways(2), ways(5)
 
 
 def toolbox():
-    """Tools of two servers, and one that is nobody's."""
+    """Tools of two servers, and one without a server."""
     tools = Registry()
 
     def read(path: str) -> str:

@@ -83,7 +83,7 @@ def test_a_response_whose_gateway_was_stopped_has_failed_with_its_partial_output
 
 
 class Gate:
-    """A tool that waits until it is let go."""
+    """A tool that waits until the test releases it."""
 
     def __init__(self):
         self.begun, self.open = threading.Event(), threading.Event()

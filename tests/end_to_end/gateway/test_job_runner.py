@@ -1,7 +1,7 @@
 """All agent runs use one job runner: in requests, in background responses and in MCP tasks.
 
-The job runner here keeps what steps returned, as an engine does that outlives a process, and stands still where it is
-told. What another gateway carries on from there is not done twice.
+The job runner here keeps what steps returned, as an engine does that outlives a process, and pauses at a
+given step. What another gateway continues from there is not done twice.
 """
 
 import asyncio

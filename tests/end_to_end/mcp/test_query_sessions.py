@@ -19,7 +19,7 @@ from mcp_hosts import post
 
 
 class Bank:
-    """A tool with an effect, which waits until it is let go."""
+    """A tool with an effect, which waits until the test releases it."""
 
     def __init__(self) -> None:
         self.paid = 0

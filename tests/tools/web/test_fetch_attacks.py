@@ -1,6 +1,6 @@
-"""Whatever address a model is talked into, nobody is asked who is not on the public web.
+"""Whatever address a model requests, no host is contacted that is not on the public web.
 
-Connections are counted twice: by listeners where an attack would arrive, and by what Python tells of every socket.
+Connections are counted twice: by listeners where an attack would arrive, and by Python's audit events for every socket.
 """
 
 import asyncio
