@@ -150,11 +150,11 @@ def chosen(patterns: str) -> list[Case]:
     found: list[Case] = []
     for pattern in patterns.split(","):
         matching = [case for case in known if fnmatchcase(case.name, pattern)]
-        found += [case for case in matching or [_get_named(pattern)] if case not in found]
+        found += [case for case in matching or [_parse_case(pattern)] if case not in found]
     return found
 
 
-def _get_named(name: str) -> Case:
+def _parse_case(name: str) -> Case:
     route, size, mode, *rest = [*name.split(":"), "", ""][: max(3, name.count(":") + 1)]
     if route not in ROUTES or size not in _COUNTS or not mode or rest not in ([], ["sse5"]):
         raise ValueError(f"no case is called {name!r}; write ROUTE:SIZE:MODE or ROUTE:SIZE:MODE:sse5")

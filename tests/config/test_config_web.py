@@ -65,11 +65,11 @@ def test_invalid_settings_are_reported(tmp_path, text, words):
     "text", ['deny = ["[2606:4700::1]", "*.a.example", "8.8.8.8", "bücher.example"]', 'private = ["[::1]:80", "a:1"]']
 )
 def test_what_is_right_is_taken(tmp_path, text):
-    async def open_it() -> tuple[str, ...]:
+    async def open_tools() -> tuple[str, ...]:
         async with open_tool_services(configure(tmp_path, text)) as toolbox:
             return toolbox.executor.registry.names
 
-    assert "web_fetch" in asyncio.run(open_it())
+    assert "web_fetch" in asyncio.run(open_tools())
 
 
 @pytest.mark.parametrize("table", ["[mcp]", '[agents.a]\nmodel = "m"'])

@@ -72,11 +72,11 @@ def mark(document: Any, where: str = "") -> Any:
     return document
 
 
-def get_owned(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
+def find_marks(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
     """Every mark found in extras: the owner's `where` with the field's pointer, and what the mark says."""
     if isinstance(value, tuple | list):
         for member in value:
-            yield from get_owned(member, where)
+            yield from find_marks(member, where)
     elif isinstance(value, Struct):
         where = getattr(value, "where", where)
         for field in structs.fields(value):
@@ -84,7 +84,7 @@ def get_owned(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
             if isinstance(member, Extras):
                 yield from _marks(member, where)
             else:
-                yield from get_owned(member, where)
+                yield from find_marks(member, where)
 
 
 def _marks(extras: Extras, where: str) -> Iterator[tuple[str, str]]:

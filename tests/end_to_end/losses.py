@@ -67,7 +67,7 @@ def build_expected(scenario: str, client: str, dialect: str) -> Losses:
     return _LOSSES.get((scenario, client, dialect), ())
 
 
-def regard(losses: Losses) -> Losses:
+def select_relevant(losses: Losses) -> Losses:
     """Return the losses that matter to a scenario, each once."""
     return tuple(dict.fromkeys(loss for loss in losses if _UNREGARDED.fullmatch(loss) is None))
 

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from end_to_end.expectations import check
-from end_to_end.losses import NOTES, UNREGARDED, WORDLESS, Losses, regard
+from end_to_end.losses import NOTES, UNREGARDED, WORDLESS, Losses, select_relevant
 from end_to_end.matrix import CLIENTS, MANNERS, UPSTREAMS, run_matrix
 from end_to_end.scenarios import SCENARIOS
 
@@ -75,7 +75,7 @@ def run() -> dict[Key, str]:
             streamed = MANNERS[manner]
             cell = table.run(client, upstream, scenarios[name], streamed=streamed)
             check(cell, client, upstream, scenarios[name], streamed=streamed)
-            losses = regard(tuple(loss for turn in cell.losses for loss in turn))
+            losses = select_relevant(tuple(loss for turn in cell.losses for loss in turn))
             cells[client, upstream, name, manner] = mark(client, name, losses)
     return cells
 

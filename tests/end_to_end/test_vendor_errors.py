@@ -136,7 +136,7 @@ def test_a_quota_that_is_spent_is_not_tried_again(vendors, client, source):
 
 
 @asynccontextmanager
-async def secure(asked: list[bytes]) -> AsyncIterator[int]:
+async def run_untrusted_server(asked: list[bytes]) -> AsyncIterator[int]:
     """The port of a server with an untrusted certificate."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     trustme.CA().issue_cert("localhost").configure_cert(context)
@@ -155,7 +155,7 @@ async def secure(asked: list[bytes]) -> AsyncIterator[int]:
 def test_an_upstream_with_an_invalid_certificate_gets_no_request():
     asked: list[bytes] = []
     with ExitStack() as stack:
-        port = stack.enter_context(run_in_thread(lambda: secure(asked), "secured"))
+        port = stack.enter_context(run_in_thread(lambda: run_untrusted_server(asked), "secured"))
         table = UpstreamTable(kind="openai", base_url=f"https://localhost:{port}/v1", api_key="hush")
         gateway = stack.enter_context(run_server_gateway(stack.enter_context(in_thread()), upstreams={"mine": table}))
         listener = Listener(gateway)

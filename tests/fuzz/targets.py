@@ -131,7 +131,7 @@ def run_translate_request(source: str, target: str, data: bytes, chance: random.
         translation = translate_request(call, source, target, model=model, strict=chance.random() < 0.1)
     except Problem:
         return
-    _bound(data, translation.call.body)
+    _check_size(data, translation.call.body)
     if source != target:
         _valid_json(translation.call.body)
         _again(DIALECTS[target].parse_request, translation.call)
@@ -161,7 +161,7 @@ def run_translate_response(source: str, target: str, data: bytes, chance: random
         translated = translate_response(data, source, target)
     except Problem:
         return
-    _bound(data, translated.body)
+    _check_size(data, translated.body)
     if source != target:
         _valid_json(translated.body)
         if DIALECTS[source].parse_response(data).finish.reason in PLAIN_ENDS:
@@ -177,7 +177,7 @@ def _again(parse: Callable[[Any], Any], written: Any) -> None:
         raise Broken(f"what was written cannot be read: {problem!r}") from problem
 
 
-def _bound(data: bytes, result: bytes) -> None:
+def _check_size(data: bytes, result: bytes) -> None:
     if len(result) > 40 * len(data) + 200_000:
         raise Broken(f"{len(data)} bytes became {len(result)}")
 
@@ -232,7 +232,7 @@ def run_stream(source: str, target: str, data: bytes, chance: random.Random) -> 
     translator = StreamTranslator(source, target, Context())
     events = [translator.feed(piece) for piece in _pieces(data, chance)]
     written = b"".join(events) + translator.close()
-    _bound(data, written)
+    _check_size(data, written)
     if translator.losses and source == target:
         raise Broken("a loss at home")
     _readable(target, written, _decode(source, iter((data,))))

@@ -19,7 +19,7 @@ AUTHORITY = trustme.CA()
 
 
 @asynccontextmanager
-async def secure(authority: trustme.CA, host: str) -> AsyncGenerator[Outgoing]:
+async def run_tls_server(authority: trustme.CA, host: str) -> AsyncGenerator[Outgoing]:
     """A server with a certificate for `host` whose URL has the host `localhost`."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert(host).configure_cert(context)
@@ -49,7 +49,7 @@ def trusted(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("trusted")
 def test_a_server_with_a_valid_certificate_is_used_and_its_connection_pooled(run):
     async def steps(client: Client) -> list[bytes]:
-        async with secure(AUTHORITY, "localhost") as asked:
+        async with run_tls_server(AUTHORITY, "localhost") as asked:
             return [await (await client.send(asked, QUICK)).read() for _ in range(2)]
 
     assert run(steps) == [b"secret", b"secret"]
@@ -60,7 +60,7 @@ def test_an_authority_can_be_given(run):
         trust = ssl.create_default_context()
         AUTHORITY.configure_trust(trust)
         client = Client(ssl_context=trust)
-        async with secure(AUTHORITY, "localhost") as asked:
+        async with run_tls_server(AUTHORITY, "localhost") as asked:
             reply = await (await client.send(asked, QUICK)).read()
             await client.close()
             return reply
@@ -76,7 +76,7 @@ def test_an_authority_can_be_given(run):
 )
 def test_a_server_with_an_invalid_certificate_gets_no_request(run, authority, host):
     async def steps(client: Client) -> None:
-        async with secure(authority, host) as asked:
+        async with run_tls_server(authority, host) as asked:
             with pytest.raises(UntrustedCertificate, match="certificate"):
                 await client.send(asked, QUICK)
 
@@ -118,7 +118,7 @@ class Tunnel:
 def test_a_tunnel_is_trusted_no_more_than_the_server_at_its_end(run, monkeypatch, host):
     async def steps(_: Client) -> tuple[bytes, list[bytes]]:
         tunnel = Tunnel()
-        async with tunnel as port, secure(AUTHORITY, host) as asked:
+        async with tunnel as port, run_tls_server(AUTHORITY, host) as asked:
             monkeypatch.setenv("https_proxy", f"http://me:pass@127.0.0.1:{port}")
             monkeypatch.setenv("no_proxy", "")
             client = Client(read_environment_proxies())

@@ -270,7 +270,7 @@ def test_a_proxy_from_the_environment_is_not_used(monkeypatch):
     assert serve(redirect("/end"), lambda server: GuardedFetcher(LOOPBACK).fetch(server.base_url, ByteBudget(9), 5))
 
 
-def secure(reply: bytes, *, issued_for: str, asked_as: str) -> LinkedPage:
+def fetch_over_tls(reply: bytes, *, issued_for: str, asked_as: str) -> LinkedPage:
     """Fetch from a server whose certificate authority is trusted."""
     authority = trustme.CA()
     context, trust = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
@@ -310,12 +310,12 @@ REPLY = b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecret"
 
 
 def test_a_certificate_must_be_for_the_name_of_the_link():
-    assert secure(REPLY, issued_for="names.example", asked_as="names.example").body == b"secret"
+    assert fetch_over_tls(REPLY, issued_for="names.example", asked_as="names.example").body == b"secret"
     with pytest.raises(LinkRefused, match="reached"):
-        secure(REPLY, issued_for="names.example", asked_as="others.example")
+        fetch_over_tls(REPLY, issued_for="names.example", asked_as="others.example")
 
 
 def test_a_redirect_from_https_to_http_is_refused():
     reply = b"HTTP/1.1 302 Found\r\nlocation: http://names.example/\r\ncontent-length: 0\r\n\r\n"
     with pytest.raises(LinkRefused, match="from https to http"):
-        secure(reply, issued_for="names.example", asked_as="names.example")
+        fetch_over_tls(reply, issued_for="names.example", asked_as="names.example")

@@ -112,7 +112,7 @@ def test_reasoning_has_a_calls_signature_only_if_reasoning_is_signed_and_calls_a
 SOURCES = b'{"chunks":[{"web":{"uri":"u"}},{"web":{"uri":"v"}}],"queries":["q"]}'
 
 
-def cite(client, *places):
+def find_citation_losses(client, *places):
     fit, ledger = build_adapter(dialect_named(client))
     citation = Citation("gemini", b"{}", url="u", places=places)
     feed_events(fit, PartStarted(0, Text(text="", where="/t")), PartCited(0, citation), PartEnded(0))
@@ -122,9 +122,9 @@ def cite(client, *places):
 
 def test_a_rendered_citation_is_not_reported_as_a_loss():
     lost = [("/grounding/chunks/1/web/uri", 1), ("/grounding/queries/0", 1)]
-    assert cite("chat", "/grounding/chunks/0/web/uri") == lost
+    assert find_citation_losses("chat", "/grounding/chunks/0/web/uri") == lost
 
 
 def test_a_field_of_which_nothing_was_cited_is_one_loss_with_all_its_leaves():
-    assert cite("chat") == [("/grounding", 3)]
-    assert cite("chat", "/groundings/0", "/other") == [("/grounding", 3)]
+    assert find_citation_losses("chat") == [("/grounding", 3)]
+    assert find_citation_losses("chat", "/groundings/0", "/other") == [("/grounding", 3)]

@@ -201,16 +201,19 @@ def test_the_namespace_of_a_call_is_reported_where_calls_have_none(client):
 PAGE = {"type": "url_citation", "url": "https://a.org", "title": "A", "start_index": 0, "end_index": 3}
 
 
-def cite(*annotations):
+def build_cited_reply(*annotations):
     text = {"type": "output_text", "text": "abcdef", "annotations": list(annotations)}
     return respond({"type": "message", "role": "assistant", "content": [text]})
 
 
 def test_the_span_of_a_citation_is_a_loss_where_citations_apply_to_whole_blocks():
     where = "/output/0/content/0/annotations/0"
-    assert loss_pointers(answer("responses", "messages", cite(PAGE))) == {f"{where}/start_index", f"{where}/end_index"}
-    assert loss_pointers(answer("responses", "chat", cite(PAGE))) == set()
-    assert loss_pointers(answer("responses", "gemini", cite(PAGE))) == set()
+    assert loss_pointers(answer("responses", "messages", build_cited_reply(PAGE))) == {
+        f"{where}/start_index",
+        f"{where}/end_index",
+    }
+    assert loss_pointers(answer("responses", "chat", build_cited_reply(PAGE))) == set()
+    assert loss_pointers(answer("responses", "gemini", build_cited_reply(PAGE))) == set()
 
 
 def test_annotations_of_chat_are_reported_at_their_pointer_next_to_the_text():

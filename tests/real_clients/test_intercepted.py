@@ -60,7 +60,7 @@ class Placed:
 
 
 @contextmanager
-def place(tmp_path: Path, mode: str, command: list[str], variables: dict[str, str]) -> Generator[Placed]:
+def run_intercepted(tmp_path: Path, mode: str, command: list[str], variables: dict[str, str]) -> Generator[Placed]:
     folder = tmp_path / "work"
     entry = {"upstream": ENTRIES[mode], "command": command, "env": variables, "cwd": str(folder), "timeout": 90.0}
     entries = {"cli": entry}
@@ -87,7 +87,7 @@ def test_gemini_cli_that_is_started_for_each_turn(programs, tmp_path, mode):
     with dead_end() as outside:
         path = os.pathsep.join([str(NODE.parent), os.environ["PATH"]])
         environment = {"HOME": str(home), "PATH": path, "GEMINI_CLI_TRUST_WORKSPACE": "true", **outside.environment}
-        with place(tmp_path, mode, command, {**environment, **variables}) as sandbox:
+        with run_intercepted(tmp_path, mode, command, {**environment, **variables}) as sandbox:
             asked = sandbox.ask("Please open the safe.")
             call = next(item for item in asked.output if item.type == "function_call")
             assert (call.name, json.loads(call.arguments)) == ("open_safe", {"code": "1234"})
@@ -104,7 +104,11 @@ def test_gemini_cli_that_is_started_for_each_turn(programs, tmp_path, mode):
 def test_gemini_cli_that_takes_up_its_own_conversation(programs, tmp_path):
     home = home_of(tmp_path, "gemini-cli")
     words = [*programs["gemini"], "-m", MODEL]
-    with dead_end() as outside, place(tmp_path, "gemini-cli", [], {}) as sandbox, ThreadPoolExecutor(2) as pool:
+    with (
+        dead_end() as outside,
+        run_intercepted(tmp_path, "gemini-cli", [], {}) as sandbox,
+        ThreadPoolExecutor(2) as pool,
+    ):
         variables, _ = shell("gemini-cli", f"{sandbox.middle.base_url}/intercept/cli")
         variables["GEMINI_CLI_TRUST_WORKSPACE"] = "true"
         stage = Stage(sandbox.middle.base_url, sandbox.simulator, outside, sandbox.folder, home)

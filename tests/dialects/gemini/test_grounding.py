@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dialects.gemini.grounded import GROUNDING, cite, decode, ground, reply, spans, sse, support
+from dialects.gemini.grounded import GROUNDING, decode, ground, list_citations, reply, spans, sse, support
 from dragoman.core.parts import Citation, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.response import Finish, Response
 from dragoman.core.stream import collect, replay
@@ -145,8 +145,8 @@ def test_own_citations_are_not_written_and_own_metadata_wins():
 def test_what_was_written_reads_back():
     response = foreign(PLAIN, A, CALLED, B)
     again = DIALECT.parse_response(DIALECT.build_response(response, None))
-    assert cite(again) == [("é one. ", "https://a.org"), ("wo", "https://b.org")]
-    assert cite(collect(decode(encode(foreign(PLAIN, A, B))))) == [
+    assert list_citations(again) == [("é one. ", "https://a.org"), ("wo", "https://b.org")]
+    assert list_citations(collect(decode(encode(foreign(PLAIN, A, B))))) == [
         ("é one. ", "https://a.org"),
         ("wo", "https://b.org"),
     ]

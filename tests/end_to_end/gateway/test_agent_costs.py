@@ -73,9 +73,9 @@ def test_an_agent_that_could_not_work_as_it_is_configured_is_refused(agent, key,
     sessions = SessionsTable(url=f"sqlite:///{tmp_path}/s.db")
     config = Config(upstreams={"m": nowhere, "n": nowhere}, agents={"a": agent}, sessions=sessions)
 
-    async def open_it():
+    async def open_services():
         async with open_gateway_services(config):
             pass
 
     with pytest.raises(ConfigError, match=key):
-        asyncio.run(open_it())
+        asyncio.run(open_services())

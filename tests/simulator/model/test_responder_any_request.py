@@ -20,21 +20,21 @@ from dragoman.simulator.model import PromptCache, answer
 from shelf import exchanges, needs_shelf
 
 
-def list_items(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     return text.split()
 
 
-KEYWORDS = list_items(
+KEYWORDS = split_names(
     "type properties required items enum const anyOf oneOf allOf not $ref $defs pattern format minLength maxLength minimum "
     "maximum exclusiveMinimum multipleOf minItems maxItems uniqueItems contains additionalProperties patternProperties "
     "propertyNames minProperties dependentRequired dependentSchemas if then else default examples nullable prefixItems "
     "$anchor $id $dynamicRef description definitions dependencies a b location"
 )
-VALUES = list_items(
+VALUES = split_names(
     "string object array integer STRING OBJECT number null # #/$defs/a #/properties/a a b date email ^[a-z]+$ ( [ \\d{3} "
     "a{1000000} { uri"
 )
-WORDS = list_items(
+WORDS = split_names(
     "weather in Paris and Tokyo add 2 3, then ; 'x' \" ` https://a.org a@b.org /etc ? search 2025-01-01 <a-b> </a-b> not * "
     "count to 10 words times"
 )

@@ -13,7 +13,7 @@ import trustme
 
 from dragoman.core.parts import ToolResult
 from dragoman.tools.web.fetch import Settings, Web
-from tools.web.asking import CONNECTED, Listener, Names, call_web_fetch, listen, move, reply, text_of
+from tools.web.asking import CONNECTED, Listener, Names, build_redirect, call_web_fetch, listen, reply, text_of
 
 SECRET = reply("the secret of the intranet")
 IPV6 = [
@@ -125,7 +125,7 @@ def test_a_redirect_is_vetted_like_any_address(to, redirects):
     async def steps() -> tuple[ToolResult, Listener]:
         async with (
             listen(SECRET, "127.0.0.1") as inner,
-            listen(move(to.replace("{port}", str(inner.port)))) as outer,
+            listen(build_redirect(to.replace("{port}", str(inner.port)))) as outer,
         ):
             place = f"127.0.0.1:{outer.port}"
             web = Web(Settings(private=(place,), redirects=redirects), resolve=Names(["127.0.0.1"]))
@@ -143,7 +143,7 @@ def test_a_redirect_is_vetted_like_any_address(to, redirects):
 
 def test_a_redirect_that_never_ends_is_left():
     async def steps() -> tuple[ToolResult, int]:
-        async with listen(move("/again")) as listener:
+        async with listen(build_redirect("/again")) as listener:
             place = f"127.0.0.1:{listener.port}"
             return await call_web_fetch(Web(Settings(private=(place,))), f"http://{place}/"), listener.connections
 
@@ -155,7 +155,7 @@ def test_a_redirect_that_never_ends_is_left():
 def test_a_redirect_to_another_host_is_reported_and_not_followed():
     async def steps() -> tuple[ToolResult, Names]:
         names = Names(["127.0.0.1"])
-        async with listen(move("https://evil.example/?secret=1")) as listener:
+        async with listen(build_redirect("https://evil.example/?secret=1")) as listener:
             web = Web(Settings(private=(f"good.example:{listener.port}",)), resolve=names)
             return await call_web_fetch(web, f"http://good.example:{listener.port}/out"), names
 
@@ -173,7 +173,7 @@ def test_a_redirect_to_another_host_is_reported_and_not_followed():
 def test_a_redirect_between_a_host_and_its_www_is_followed():
     async def speak(head: bytes, writer: asyncio.StreamWriter) -> None:
         host = head.partition(b"host: ")[2].partition(b"\r\n")[0].decode()
-        writer.write(reply("there", "text/plain") if host.startswith("www.") else move(f"http://www.{host}/"))
+        writer.write(reply("there", "text/plain") if host.startswith("www.") else build_redirect(f"http://www.{host}/"))
 
     async def steps() -> ToolResult:
         async with listen(speak) as listener:
@@ -193,7 +193,7 @@ def test_a_redirect_from_https_to_http_is_not_followed():
 
     async def steps() -> tuple[ToolResult, Listener, Listener]:
         async with listen(SECRET) as plain:
-            secure = Listener(move(f"http://names.example:{plain.port}/"))
+            secure = Listener(build_redirect(f"http://names.example:{plain.port}/"))
             async with await asyncio.start_server(secure.hear, "127.0.0.1", 0, ssl=context) as server:
                 port = server.sockets[0].getsockname()[1]
                 private = (f"names.example:{port}", f"names.example:{plain.port}")
@@ -241,7 +241,9 @@ def test_ipv6_works_from_end_to_end_and_only_where_it_is_allowed():
 def test_no_credentials_are_sent_and_no_cookie_is_kept():
     async def speak(head: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(
-            reply("end", "text/plain") if head.startswith(b"GET /end") else move("/end", set_cookie="a=b; path=/")
+            reply("end", "text/plain")
+            if head.startswith(b"GET /end")
+            else build_redirect("/end", set_cookie="a=b; path=/")
         )
 
     async def steps() -> Listener:
@@ -273,7 +275,7 @@ def test_a_reader_with_trusted_urls_may_follow_redirects_to_another_host():
     async def steps() -> str:
         async with listen(reply("found", "text/plain")) as found:
             other_host = f"there.example:{found.port}"
-            async with listen(move(f"http://{other_host}/")) as search:
+            async with listen(build_redirect(f"http://{other_host}/")) as search:
                 page_host = f"search.example:{search.port}"
                 web = Web(Settings(private=(page_host, other_host)), resolve=Names(["127.0.0.1"]))
                 assert (await call_web_fetch(web, f"http://{page_host}/")).failed

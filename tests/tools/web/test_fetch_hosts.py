@@ -10,7 +10,7 @@ from dragoman.core.parts import ToolResult
 from dragoman.http.addresses import LinkRefused, parse_location
 from dragoman.tools.web import Settings, Web
 from dragoman.tools.web.fetch import DomainFilter
-from tools.web.asking import Names, call_web_fetch, listen, move, text_of
+from tools.web.asking import Names, build_redirect, call_web_fetch, listen, text_of
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_denied_host_is_not_resolved():
 def test_neither_is_one_that_a_redirect_leads_to():
     async def steps() -> tuple[ToolResult, Names]:
         names = Names(["127.0.0.1"])
-        async with listen(move("http://evil.example/")) as listener:
+        async with listen(build_redirect("http://evil.example/")) as listener:
             private = (f"good.example:{listener.port}",)
             web = Web(Settings(allow=("good.example",), private=private, redirects="anywhere"), resolve=names)
             return await call_web_fetch(web, f"http://{private[0]}/"), names

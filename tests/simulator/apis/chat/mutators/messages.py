@@ -83,7 +83,7 @@ def _break_speaker(body: Json, chance: Random) -> Iterable[Json]:
 
 
 def _break_function_role(body: Json, _: Random) -> Iterable[Json]:
-    if (newer := changes.move(body, "gpt-5.6-terra")) is not None:
+    if (newer := changes.change_model(body, "gpt-5.6-terra")) is not None:
         yield changes.with_messages(newer, {"role": "function", "name": "lookup", "content": "{}"})
 
 

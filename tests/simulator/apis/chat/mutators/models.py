@@ -30,7 +30,7 @@ def _with(model_names: Iterable[str], **members: Any) -> Mutate:
 
     def mutate(body: Json, _: Random) -> Iterable[Json]:
         for model in model_names:
-            if (other := changes.move(body, model)) is not None:
+            if (other := changes.change_model(body, model)) is not None:
                 yield {**other, **members}
 
     return mutate
