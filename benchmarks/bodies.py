@@ -43,10 +43,10 @@ class Conversation(Struct, frozen=True):
 def text(chance: random.Random, size: int) -> str:
     """Return `size` characters of words."""
     words = _WIDE if chance.random() < 0.2 else _PLAIN
-    told = ""
-    while len(told) < size:
-        told += chance.choice(words) + " "
-    return told[:size]
+    result = ""
+    while len(result) < size:
+        result += chance.choice(words) + " "
+    return result[:size]
 
 
 def tool(chance: random.Random, number: int, rich: bool) -> dict[str, Any]:
@@ -103,9 +103,9 @@ def conversation(size: str) -> Conversation:
     return Conversation(text(chance, 1200), tools, turns)
 
 
-def _chat(told: Conversation) -> dict[str, Any]:
-    messages: list[dict[str, Any]] = [{"role": "system", "content": told.system}]
-    for turn in told.turns:
+def _chat(result: Conversation) -> dict[str, Any]:
+    messages: list[dict[str, Any]] = [{"role": "system", "content": result.system}]
+    for turn in result.turns:
         match turn.kind:
             case "call":
                 function = {"name": turn.name, "arguments": json.dumps(turn.arguments)}
@@ -115,7 +115,7 @@ def _chat(told: Conversation) -> dict[str, Any]:
                 messages.append({"role": "tool", "tool_call_id": turn.call_id, "content": turn.text})
             case role:
                 messages.append({"role": role, "content": turn.text})
-    tools = [{"type": "function", "function": tool} for tool in told.tools]
+    tools = [{"type": "function", "function": tool} for tool in result.tools]
     return {
         "model": "some-model",
         "messages": messages,
@@ -126,9 +126,9 @@ def _chat(told: Conversation) -> dict[str, Any]:
     }
 
 
-def _responses(told: Conversation) -> dict[str, Any]:
+def _responses(result: Conversation) -> dict[str, Any]:
     items: list[dict[str, Any]] = []
-    for turn in told.turns:
+    for turn in result.turns:
         match turn.kind:
             case "call":
                 arguments = json.dumps(turn.arguments)
@@ -145,9 +145,9 @@ def _responses(told: Conversation) -> dict[str, Any]:
                 items.append({"type": "message", "role": role, **about, "content": [part]})
     return {
         "model": "some-model",
-        "instructions": told.system,
+        "instructions": result.system,
         "input": items,
-        "tools": [{"type": "function", **tool, "strict": False} for tool in told.tools],
+        "tools": [{"type": "function", **tool, "strict": False} for tool in result.tools],
         "tool_choice": "auto",
         "temperature": 0.3,
         "max_output_tokens": 900,
@@ -177,16 +177,16 @@ def _messages_block(turn: Turn) -> dict[str, Any]:
             return {"type": "text", "text": turn.text}
 
 
-def _messages(told: Conversation) -> dict[str, Any]:
-    grouped = _group(told.turns, ("user", "assistant"), _messages_block)
+def _messages(result: Conversation) -> dict[str, Any]:
+    grouped = _group(result.turns, ("user", "assistant"), _messages_block)
     return {
         "model": "some-model",
         "max_tokens": 900,
-        "system": told.system,
+        "system": result.system,
         "messages": [{"role": role, "content": blocks} for role, blocks in grouped],
         "tools": [
             {"name": tool["name"], "description": tool["description"], "input_schema": tool["parameters"]}
-            for tool in told.tools
+            for tool in result.tools
         ],
         "temperature": 0.3,
     }
@@ -202,15 +202,15 @@ def _gemini_part(turn: Turn) -> dict[str, Any]:
             return {"text": turn.text}
 
 
-def _gemini(told: Conversation) -> dict[str, Any]:
-    grouped = _group(told.turns, ("user", "model"), _gemini_part)
+def _gemini(result: Conversation) -> dict[str, Any]:
+    grouped = _group(result.turns, ("user", "model"), _gemini_part)
     declarations = [
         {"name": tool["name"], "description": tool["description"], "parametersJsonSchema": tool["parameters"]}
-        for tool in told.tools
+        for tool in result.tools
     ]
     return {
         "contents": [{"role": role, "parts": parts} for role, parts in grouped],
-        "systemInstruction": {"parts": [{"text": told.system}]},
+        "systemInstruction": {"parts": [{"text": result.system}]},
         "tools": [{"functionDeclarations": declarations}],
         "toolConfig": {"functionCallingConfig": {"mode": "AUTO"}},
         "generationConfig": {"temperature": 0.3, "maxOutputTokens": 900},
@@ -230,6 +230,6 @@ def request(dialect: str, size: str, **more: Any) -> bytes:
     return render(dialect, conversation(size), **more)
 
 
-def render(dialect: str, told: Conversation, **more: Any) -> bytes:
+def render(dialect: str, result: Conversation, **more: Any) -> bytes:
     """Return a conversation as a request in one dialect, with `more` members."""
-    return compact(_WRITERS[dialect](told) | more)
+    return compact(_WRITERS[dialect](result) | more)

@@ -37,8 +37,8 @@ def echo(body: bytes) -> bytes:
 
 def _translate(body: bytes, source: str, target: str) -> int:
     """Translate a request and read what was lost."""
-    told = translate_request(Call(body, "some-model"), source, target, model=MODELS[target])
-    return len(told.call.body) + len(told.losses)
+    translation = translate_request(Call(body, "some-model"), source, target, model=MODELS[target])
+    return len(translation.call.body) + len(translation.losses)
 
 
 def _translate_first(body: bytes, source: str, target: str) -> int:
@@ -50,10 +50,10 @@ def _translate_first(body: bytes, source: str, target: str) -> int:
 def _stream(stream: Stream, source: str, target: str) -> int:
     """Translate a stream, one event at a time."""
     translator = StreamTranslator(source, target)
-    told = 0
+    result = 0
     for chunk in stream.chunks:
-        told += len(translator.feed(chunk))
-    return told + len(translator.close())
+        result += len(translator.feed(chunk))
+    return result + len(translator.close())
 
 
 def _echo_stream(stream: Stream) -> None:
@@ -69,14 +69,14 @@ def request_case(source: str, target: str, size: str, goal: float | None = None)
 
 
 def first_case(source: str, target: str, size: str) -> Case:
-    """Return the case of a conversation that nobody remembers."""
+    """Return the case of a conversation that is in no cache."""
     body = request(source, size)
     work = partial(_translate_first, body, source, target)
     return Case(f"request {source} -> {target}, {size}, unknown", len(body), work, partial(echo, body))
 
 
 def stream_case(source: str, target: str, goal: float | None = None) -> Case:
-    """Return a stream case, told per event."""
+    """Return a stream case, reported per event."""
     stream = STREAMS[source]()
     count = len(stream.documents)
     size = sum(map(len, stream.documents)) // count

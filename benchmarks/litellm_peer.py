@@ -20,12 +20,12 @@ def request_to_gemini(body: bytes) -> Work:
     utils = importlib.import_module("litellm.utils")
     transformation = importlib.import_module("litellm.llms.vertex_ai.gemini.transformation")
 
-    def translated() -> bytes:
+    def translate_one() -> bytes:
         request: dict[str, Any] = json.loads(body)
         messages = request.pop("messages")
         request.pop("model")
         options = utils.get_optional_params(model=MODEL, custom_llm_provider="gemini", messages=messages, **request)
-        told = transformation._transform_request_body(  # noqa: SLF001  # its whole request path ends here
+        result = transformation._transform_request_body(  # noqa: SLF001  # its whole request path ends here
             messages=messages,
             model=MODEL,
             optional_params=options,
@@ -33,6 +33,6 @@ def request_to_gemini(body: bytes) -> Work:
             litellm_params={},
             cached_content=None,
         )
-        return json.dumps(told).encode()
+        return json.dumps(result).encode()
 
-    return translated
+    return translate_one

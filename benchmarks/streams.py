@@ -48,7 +48,7 @@ def gemini(count: int = PIECES) -> Stream:
 
 
 def gemini_whole() -> bytes:
-    """Return a whole reply of Gemini's: a text and two calls, with what Gemini says beside them."""
+    """Return a whole reply of Gemini's: a text and two calls, with Gemini's other fields."""
     calls = [{"functionCall": {"name": f"table_{number:02d}_read", "args": _ARGUMENTS}} for number in range(2)]
     candidate = {
         "content": {"parts": [{"text": _SAID * 2}, *calls], "role": "model"},
@@ -58,8 +58,8 @@ def gemini_whole() -> bytes:
     }
     usage = {"promptTokenCount": 812, "candidatesTokenCount": 64, "totalTokenCount": 876}
     details = {"promptTokensDetails": [{"modality": "TEXT", "tokenCount": 812}]}
-    told = {"candidates": [candidate], "usageMetadata": {**usage, **details}, "modelVersion": "some-model"}
-    return compact({**told, "responseId": "r-0123456789"})
+    result = {"candidates": [candidate], "usageMetadata": {**usage, **details}, "modelVersion": "some-model"}
+    return compact({**result, "responseId": "r-0123456789"})
 
 
 def chat_whole() -> bytes:
@@ -124,15 +124,15 @@ def messages(count: int = PIECES) -> Stream:
     def delta(index: int, **fields: Any) -> dict[str, Any]:
         return {"type": "content_block_delta", "index": index, "delta": fields}
 
-    def begun(index: int, **fields: Any) -> dict[str, Any]:
+    def begin(index: int, **fields: Any) -> dict[str, Any]:
         return {"type": "content_block_start", "index": index, "content_block": fields}
 
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": {**head, "stop_reason": None, "stop_sequence": None, "usage": usage}},
-        begun(0, type="text", text=""),
+        begin(0, type="text", text=""),
         *(delta(0, type="text_delta", text=piece) for piece in _pieces(count)),
         {"type": "content_block_stop", "index": 0},
-        begun(1, type="tool_use", id="toolu_01", name="table_00_read", input={}),
+        begin(1, type="tool_use", id="toolu_01", name="table_00_read", input={}),
         *(delta(1, type="input_json_delta", partial_json=arguments[at : at + 4]) for at in range(0, len(arguments), 4)),
         {"type": "content_block_stop", "index": 1},
         {

@@ -47,9 +47,9 @@ TABLES = {
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave most rows of long tables to the slow tests."""
-    here = Path(__file__).parent
+    folder = Path(__file__).parent
     for item in items:
-        share = TABLES.get(item.path.relative_to(here).as_posix(), 1) if item.path.is_relative_to(here) else 1
+        share = TABLES.get(item.path.relative_to(folder).as_posix(), 1) if item.path.is_relative_to(folder) else 1
         if crc32(item.nodeid.encode()) % share:
             item.add_marker(pytest.mark.slow)
 

@@ -27,11 +27,11 @@ async def echo(exchange: Exchange) -> None:
 class Peer:
     """A server that says fixed bytes on every connection, after it has heard something."""
 
-    def __init__(self, *said: bytes, close: bool = True) -> None:
-        self._said = said
+    def __init__(self, *output: bytes, close: bool = True) -> None:
+        self._output = output
         self._close = close
         self.connections = 0
-        self.heard = b""
+        self.received = b""
 
     async def __aenter__(self) -> Outgoing:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -43,8 +43,8 @@ class Peer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        self.heard += await reader.read(65536)
-        for piece in self._said:
+        self.received += await reader.read(65536)
+        for piece in self._output:
             writer.write(piece)
             await writer.drain()
             await asyncio.sleep(0.01)

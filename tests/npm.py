@@ -42,9 +42,9 @@ def _install(sources: Path, final: Path) -> None:
             shutil.copy(sources / name, own)
         done = nodejs.npm(_INSTALL, return_completed_process=True, cwd=own, capture_output=True, text=True)
         if done.returncode:
-            said = _NO_REGISTRY.search(done.stderr)
-            assert said, done.stderr
-            pytest.skip(f"there is no registry to install from: {said[0]}")
+            output = _NO_REGISTRY.search(done.stderr)
+            assert output, done.stderr
+            pytest.skip(f"there is no registry to install from: {output[0]}")
         own.rename(final)
     finally:
         shutil.rmtree(own, ignore_errors=True)

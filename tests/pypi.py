@@ -36,7 +36,7 @@ def _install(final: Path, requirements: tuple[str, ...]) -> None:
     command = [str(final / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", *requirements]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
-        said = _NO_INDEX.search(done.stderr)
-        assert said, done.stderr
-        pytest.skip(f"there is no index to install from: {said[0]}")
+        output = _NO_INDEX.search(done.stderr)
+        assert output, done.stderr
+        pytest.skip(f"there is no index to install from: {output[0]}")
     (final / "ready").touch()

@@ -291,8 +291,8 @@ def turns(draw, dialect=None):
             Message(role="user", parts=tuple(draw(st.lists(st.one_of(texts(dialect), media), min_size=1, max_size=3))))
         )
         called = draw(st.lists(calls(dialect), max_size=3, unique_by=lambda call: call.id))
-        said = draw(st.lists(st.one_of(texts(dialect), reasonings(dialect)), min_size=not called, max_size=2))
-        messages.append(Message(role="assistant", parts=(*said, *called), extras=draw(extras(dialect))))
+        output = draw(st.lists(st.one_of(texts(dialect), reasonings(dialect)), min_size=not called, max_size=2))
+        messages.append(Message(role="assistant", parts=(*output, *called), extras=draw(extras(dialect))))
         if called:
             answers = tuple(draw(results(dialect, st.just(call.id), st.just(call.name))) for call in called)
             messages.append(Message(role="user", parts=answers))
@@ -304,13 +304,13 @@ def turns(draw, dialect=None):
 def untidy_turns(dialect=None):
     """Messages in any order: orphaned and doubled results, reused ids, two turns of one role."""
     few = st.sampled_from(["call_1", "call_2", "functions.f:0"])
-    spoken = st.one_of(reply_parts(dialect), calls(dialect, few))
+    lines = st.one_of(reply_parts(dialect), calls(dialect, few))
     user = st.builds(
         Message,
         role=st.just("user"),
         parts=st.lists(st.one_of(texts(dialect), media, results(dialect, few)), max_size=3).map(tuple),
     )
-    assistant = st.builds(Message, role=st.just("assistant"), parts=st.lists(spoken, max_size=3).map(tuple))
+    assistant = st.builds(Message, role=st.just("assistant"), parts=st.lists(lines, max_size=3).map(tuple))
     system = st.builds(Message, role=st.just("system"), parts=st.lists(texts(dialect), max_size=2).map(tuple))
     return st.lists(st.one_of(user, user, assistant, assistant, system), max_size=6).map(tuple)
 

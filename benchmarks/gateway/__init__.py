@@ -1,1 +1,1 @@
-"""The gateway as a process on one core, beside the smallest translator, a forwarder, and LiteLLM's proxy."""
+"""The gateway as a process on one core, compared with the smallest translator, a forwarder, and LiteLLM's proxy."""

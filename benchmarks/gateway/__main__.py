@@ -1,5 +1,5 @@
 # ruff: noqa: T201  # what it prints is its result
-"""Measure the gateway as a process, on traffic that varies, beside the smallest program that translates."""
+"""Measure the gateway as a process, on traffic that varies, compared with the smallest program that translates."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ from msgspec import to_builtins
 
 from benchmarks.gateway import peers
 from benchmarks.gateway.cases import ROUTES, Case, all_cases, chosen
-from benchmarks.gateway.measure import FORWARDER, OURS, TRANSLATOR, Bench, Row
+from benchmarks.gateway.measure import FORWARDER, OURS, TRANSLATOR, Row, SideBySideRun
 from benchmarks.gateway.program import LOAD_CORE, pin
 from benchmarks.gateway.start import start
 from benchmarks.gateway.traffic import MODES
@@ -60,14 +60,14 @@ def _cells(row: Row, names: list[str]) -> list[str]:
 def _measure(options: argparse.Namespace, cases: list[Case], folder: Path) -> int:
     others = dict(_get_named_path(one, at) for at, one in enumerate(options.ours, 2))
     rows: list[Row] = []
-    with Bench(folder, options.rounds, others, peers.litellm_command()) as bench:
+    with SideBySideRun(folder, options.rounds, others, peers.litellm_command()) as run:
         if not options.json:
-            columns = _columns(bench.names)
+            columns = _columns(run.names)
             print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
         for case in cases:
-            rows.append(row := bench.row(case))
+            rows.append(row := run.row(case))
             if not options.json:
-                print(f"| {' | '.join(_cells(row, bench.names))} |", flush=True)
+                print(f"| {' | '.join(_cells(row, run.names))} |", flush=True)
     if options.json:
         print(json.dumps(to_builtins(rows), indent=1))
     missed = options.check and any(row.is_missed for row in rows if not row.wrong)

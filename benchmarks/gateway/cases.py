@@ -1,4 +1,4 @@
-"""What the gateway is asked: which dialect to which upstream, how large, how varied; and the goals."""
+"""The requests to the gateway: which dialect to which upstream, how large, how varied; and the goals."""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -104,11 +104,11 @@ class Case(Struct, frozen=True, kw_only=True):
 
     @property
     def members(self) -> dict[str, Any]:
-        """What a body has beside the conversation; Gemini has the model and streaming in the URL."""
+        """What a body has besides the conversation; Gemini has the model and streaming in the URL."""
         if self.dialect == "gemini":
             return {}
-        wanted = {"model": self.model, **ROUTES[self.route].members}
-        return {**wanted, "stream": True} if self.stream else wanted
+        expected = {"model": self.model, **ROUTES[self.route].members}
+        return {**expected, "stream": True} if self.stream else expected
 
     @property
     def marker(self) -> bytes:
@@ -150,11 +150,11 @@ def chosen(patterns: str) -> list[Case]:
     found: list[Case] = []
     for pattern in patterns.split(","):
         matching = [case for case in known if fnmatchcase(case.name, pattern)]
-        found += [case for case in matching or [_get_named(pattern)] if case not in found]
+        found += [case for case in matching or [_parse_case(pattern)] if case not in found]
     return found
 
 
-def _get_named(name: str) -> Case:
+def _parse_case(name: str) -> Case:
     route, size, mode, *rest = [*name.split(":"), "", ""][: max(3, name.count(":") + 1)]
     if route not in ROUTES or size not in _COUNTS or not mode or rest not in ([], ["sse5"]):
         raise ValueError(f"no case is called {name!r}; write ROUTE:SIZE:MODE or ROUTE:SIZE:MODE:sse5")

@@ -55,7 +55,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
     @property
     def is_missed(self) -> bool:
-        """Tell whether the goal is missed."""
+        """Return whether the goal is missed."""
         return self.goal is not None and self.ratio(OURS, TRANSLATOR) > self.goal
 
 
@@ -66,8 +66,8 @@ class _Server(Struct, frozen=True):
     headers: str = ""
 
 
-class Bench:
-    """The servers, as long as the block runs; `others` are further gateways of ours by name."""
+class SideBySideRun:
+    """The servers, as long as the block runs; `others` are further versions of the gateway by name."""
 
     def __init__(self, folder: Path, rounds: int, others: Mapping[str, str], litellm: str | None) -> None:
         self._folder = folder
@@ -138,7 +138,7 @@ class Bench:
         yardstick = case.on_yardstick()
 
         def posts(kind: Case, marker: bytes) -> list[Post]:
-            bodies = [render(kind.dialect, request.told, **kind.members) for request in requests]
+            bodies = [render(kind.dialect, request.conversation, **kind.members) for request in requests]
             return [Post(body, (marker, one.ticket)) for body, one in zip(bodies, requests, strict=True)]
 
         found = {OURS: posts(case, case.marker)}

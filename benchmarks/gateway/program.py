@@ -50,7 +50,7 @@ class Program:
 
     @property
     def runs(self) -> bool:
-        """Tell whether it has not ended."""
+        """Return whether it is still running."""
         return self._process.poll() is None
 
     def address(self) -> str:

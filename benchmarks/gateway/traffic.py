@@ -32,7 +32,7 @@ _GROWN_RESULT = {"small": 120, "medium": 900, "large": 900}
 class Sent(Struct, frozen=True):
     """One request: its conversation, and the ticket a right answer has."""
 
-    told: Conversation
+    conversation: Conversation
     ticket: bytes
 
 

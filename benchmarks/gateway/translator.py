@@ -178,7 +178,7 @@ def to_chat(body: bytes, model: str) -> bytes:
     if calls:
         message["tool_calls"] = calls
     reason = "tool_calls" if calls else _REASONS.get(candidate.finish_reason, "stop")
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "id": f"chatcmpl-{next(_ids):x}",
         "object": "chat.completion",
         "created": 0,
@@ -187,12 +187,12 @@ def to_chat(body: bytes, model: str) -> bytes:
     }
     usage = reply.usage_metadata
     if usage is not None:
-        told["usage"] = {
+        result["usage"] = {
             "prompt_tokens": usage.prompt_token_count,
             "completion_tokens": usage.candidates_token_count,
             "total_tokens": usage.total_token_count,
         }
-    return _encode(told)
+    return _encode(result)
 
 
 class ChatStream:
@@ -307,9 +307,9 @@ class Client(asyncio.Protocol):
         if self._stream is not None:
             self._transport.write(b"0\r\n\r\n")
             return
-        told = to_chat(b"".join(self._body), self._model)
+        reply = to_chat(b"".join(self._body), self._model)
         self._body = []
-        self._transport.write(_WHOLE_HEAD % len(told) + told)
+        self._transport.write(_WHOLE_HEAD % len(reply) + reply)
 
 
 async def main(upstream: str) -> None:

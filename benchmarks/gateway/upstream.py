@@ -38,8 +38,8 @@ def _pieces(dialect: str) -> list[bytes]:
     return [*chunks[:-1], chunks[-1] + b"0\r\n\r\n"]
 
 
-def _add_ticket(said: bytes) -> bytes:
-    return said.replace(_FIRST_WORDS, _NO_TICKET, 1)
+def _add_ticket(output: bytes) -> bytes:
+    return output.replace(_FIRST_WORDS, _NO_TICKET, 1)
 
 
 _WHOLE = {name: _make_sized(b"application/json; charset=UTF-8", _add_ticket(make())) for name, make in WHOLE.items()}
@@ -59,7 +59,7 @@ class Answering(asyncio.Protocol):
         self._needed = 0
 
     def data_received(self, data: bytes) -> None:
-        """Answer when a request is whole; nobody sends the next before."""
+        """Answer when a request is complete; clients do not pipeline requests."""
         come = self._come
         come += data
         if len(come) < self._needed:

@@ -23,7 +23,7 @@ from dragoman.upstreams.kind import TextForm
 
 
 class Mode(Struct, frozen=True):
-    """How the model is asked, and how it writes."""
+    """The form of the prompt, and of the model's answer."""
 
     name: str
     form: TextForm | None = None

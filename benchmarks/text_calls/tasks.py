@@ -1,4 +1,4 @@
-"""What is asked, and the tools for it. Small enough for the simulator's model to understand in either mode."""
+"""The prompts, and the tools for them. Small enough for the simulator's model to understand in either mode."""
 
 from typing import Literal
 

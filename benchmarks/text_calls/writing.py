@@ -27,12 +27,12 @@ def _tag(name: str, arguments: Any) -> str:
 
 
 def exact(call: Call, _number: int) -> str:
-    """As it was told to."""
+    """Write a call in the requested form."""
     return _tag(call.name, call.arguments)
 
 
 def split_lines(call: Call, _number: int) -> str:
-    """As it was told to, in the legacy form."""
+    """Write a call in the requested legacy form."""
     return f"TOOL_CALL: {call.name}\nARGUMENTS: {json.dumps(call.arguments)}"
 
 
@@ -50,8 +50,8 @@ def careless(call: Call, number: int) -> str:
 
 def broken(call: Call, number: int) -> str:
     """With a comma too many in one call of five."""
-    said = exact(call, number)
-    return said.replace("}}", _BROKEN) if number % 5 == 0 else said
+    output = exact(call, number)
+    return output.replace("}}", _BROKEN) if number % 5 == 0 else output
 
 
 class WithoutTools:
@@ -63,13 +63,13 @@ class WithoutTools:
 
     def __call__(self, received: Received) -> Answer:
         """Understand the words, decide, and write the decision as words."""
-        said = answer(understood(received.request))
-        calls = "\n".join(self._habit(call, next(self._numbers)) for call in said.calls)
-        return Answer(text="\n\n".join(part for part in (said.text, calls) if part))
+        output = answer(understood(received.request))
+        calls = "\n".join(self._habit(call, next(self._numbers)) for call in output.calls)
+        return Answer(text="\n\n".join(part for part in (output.text, calls) if part))
 
 
 def understood(ask: ModelRequest) -> ModelRequest:
-    """Return what is asked, with the tools, calls and results that stand in it as text."""
+    """Return the request with the tools, calls and results that its text describes."""
     tools: list[RequestTool] = []
     turns: list[RequestTurn] = []
     open_calls: list[str] = []
@@ -98,9 +98,9 @@ def understood(ask: ModelRequest) -> ModelRequest:
 
 
 def _get_text(text: str) -> str:
-    """Return what the user says beside results; a call that has to be written again is one that was not made."""
-    said = _RESULT.sub("", text).strip()
-    return "" if "cannot be read" in said else said
+    """Return the user's text next to results; a call that has to be written again is one that was not made."""
+    output = _RESULT.sub("", text).strip()
+    return "" if "cannot be read" in output else output
 
 
 def _calls(text: str, at: int) -> list[Call]:

@@ -40,7 +40,7 @@ class Outside:
 
         @tool(untrusted=True)
         def broken() -> str:
-            """Fail with words of somebody else's."""
+            """Fail with a message from an untrusted source."""
             raise ToolFailure(page)
 
         @tool
@@ -90,7 +90,7 @@ def test_no_data_leaves_in_a_single_reply_where_no_approval_is_possible():
     assert not outside.leaked
 
 
-@pytest.mark.parametrize("policy", [lambda wish: "allow", Approvals(others="allow")])
+@pytest.mark.parametrize("policy", [lambda requested: "allow", Approvals(others="allow")])
 def test_a_policy_that_allows_everything_is_not_a_users_approval(policy):
     outside = Outside()
     steps(agent(obey(READS["a page"]), *outside.tools, approve=policy, limits=Limits(approval=0.05)))
@@ -133,10 +133,10 @@ def test_calls_of_one_turn_were_written_before_its_results():
 
 
 def history(*parts, name="inbox", role="user"):
-    wish = call(name, {}, "earlier")
+    requested = call(name, {}, "earlier")
     return (
         *user_request().messages,
-        Message(role="assistant", parts=(wish,)),
+        Message(role="assistant", parts=(requested,)),
         Message(role=role, parts=parts or (ToolResult(call_id="earlier", content=(Text(text="x"),)),)),
         Message(role="assistant", parts=(Text(text="I see."),)),
         *user_request("go on").messages,
@@ -211,14 +211,14 @@ def test_a_listed_destination_needs_no_approval_and_a_lookalike_does(url, leaves
 
 def test_an_address_that_the_user_wrote_leaks_nothing():
     outside = Outside()
-    told = "Compare https://one.example/a with https://two.example/b?x=1, please."
+    result = "Compare https://one.example/a with https://two.example/b?x=1, please."
     model = Scripted(
         [call("fetch", {"url": "https://one.example/a"}, "1")],
         [call("fetch", {"url": "https://two.example/b?x=1", "length": 10}, "2")],
         [call("fetch", {"url": f"https://two.example/b?x={CANARY}"}, "3")],
         [Text(text="Compared.")],
     )
-    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), user_request(told))
+    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), user_request(result))
     assert outside.sent == ["https://one.example/a", "https://two.example/b?x=1"]
 
 
@@ -235,18 +235,19 @@ def test_an_address_that_the_user_wrote_leaks_nothing():
 def test_a_part_of_an_address_that_the_user_wrote_is_another_address(url):
     outside = Outside()
     model = Scripted([READS["a mail"]], [call("fetch", {"url": url}, "f")], [Text(text="Done.")])
-    told = "Read https://docs.example.community/news, and [this](https://docs.example.community/newer)."
-    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), user_request(told))
+    result = "Read https://docs.example.community/news, and [this](https://docs.example.community/newer)."
+    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), user_request(result))
     assert outside.sent == []
 
 
 @pytest.mark.parametrize(
-    "told", ["Read https://a.example/b.", "(https://a.example/b)", "[b](https://a.example/b)!", "<https://a.example/b>"]
+    "result",
+    ["Read https://a.example/b.", "(https://a.example/b)", "[b](https://a.example/b)!", "<https://a.example/b>"],
 )
-def test_an_address_is_known_in_a_sentence(told):
+def test_an_address_is_known_in_a_sentence(result):
     outside = Outside()
     model = Scripted([READS["a mail"]], [call("fetch", {"url": "https://a.example/b"}, "f")], [Text(text="Done.")])
-    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), user_request(told))
+    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), user_request(result))
     assert outside.sent == ["https://a.example/b"]
 
 

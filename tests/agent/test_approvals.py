@@ -34,23 +34,23 @@ def answer_questions(made, *answers):
     """Run, answering the questions in the given order of calls."""
 
     async def read():
-        told, questions = [], []
+        result, questions = [], []
         async for step in made.steps(user_request(), run="r"):
-            told.append(step)
+            result.append(step)
             if isinstance(step, ApprovalAsked):
                 questions.append(step)
             if len(questions) == len(answers):
                 for topic, answer in zip([question.topic for question in questions], answers, strict=True):
                     assert made.answer("r", topic, answer)
                 questions.clear()
-        return told
+        return result
 
     return asyncio.run(read())
 
 
 def test_a_denied_call_is_not_run_and_the_model_gets_an_error():
     safe, model = Safe(), open_session(1)
-    steps(agent(model, safe.tool, approve=lambda wish: "deny"))
+    steps(agent(model, safe.tool, approve=lambda requested: "deny"))
     assert safe.opened == []
     assert "not approved" in text_of(results_of(model.requests[1])[0])
 
@@ -58,41 +58,41 @@ def test_a_denied_call_is_not_run_and_the_model_gets_an_error():
 def test_a_call_that_needs_approval_waits_for_it():
     safe, model = Safe(), open_session(1, 2, 3)
 
-    async def approve(wish):
-        return "allow" if wish.call.id == "call_2" else "ask"
+    async def approve(requested):
+        return "allow" if requested.call.id == "call_2" else "ask"
 
-    told = answer_questions(agent(model, safe.tool, approve=approve), "allow", "deny")
+    output = answer_questions(agent(model, safe.tool, approve=approve), "allow", "deny")
     assert sorted(safe.opened) == [1, 2]
-    assert [step.call.id for step in told if isinstance(step, ApprovalAsked)] == ["call_1", "call_3"]
+    assert [step.call.id for step in output if isinstance(step, ApprovalAsked)] == ["call_1", "call_3"]
     assert [result.failed for result in results_of(model.requests[1])] == [False, False, True]
-    order = [type(step) for step in told if isinstance(step, ApprovalAsked | CallStarted)]
+    order = [type(step) for step in output if isinstance(step, ApprovalAsked | CallStarted)]
     assert order == [ApprovalAsked, ApprovalAsked, CallStarted, CallStarted], "all are asked before anything is run"
 
 
 @pytest.mark.parametrize("answer", ["deny", False, None, "yes please", {"allow": True}, 1])
 def test_everything_but_a_clear_yes_is_a_no(answer):
     safe = Safe()
-    answer_questions(agent(open_session(1), safe.tool, approve=lambda wish: "ask"), answer)
+    answer_questions(agent(open_session(1), safe.tool, approve=lambda requested: "ask"), answer)
     assert safe.opened == []
 
 
 @pytest.mark.parametrize("yes", ["allow", True])
 def test_true_counts_as_approval(yes):
     safe = Safe()
-    answer_questions(agent(open_session(1), safe.tool, approve=lambda wish: "ask"), yes)
+    answer_questions(agent(open_session(1), safe.tool, approve=lambda requested: "ask"), yes)
     assert safe.opened == [1]
 
 
 def test_no_answer_is_a_no():
     safe, model = Safe(), open_session(1)
-    steps(agent(model, safe.tool, approve=lambda wish: "ask", limits=Limits(approval=0.05)))
+    steps(agent(model, safe.tool, approve=lambda requested: "ask", limits=Limits(approval=0.05)))
     assert safe.opened == []
     assert "nobody answered within 0.05 seconds" in text_of(results_of(model.requests[1])[0])
 
 
 def test_without_steps_no_approval_is_possible_so_the_call_is_refused_at_once():
     safe, model = Safe(), open_session(1)
-    whole(agent(model, safe.tool, approve=lambda wish: "ask"))
+    whole(agent(model, safe.tool, approve=lambda requested: "ask"))
     assert safe.opened == []
     assert "there is nobody to ask" in text_of(results_of(model.requests[1])[0])
 
@@ -100,9 +100,9 @@ def test_without_steps_no_approval_is_possible_so_the_call_is_refused_at_once():
 def test_no_approval_is_requested_for_a_call_that_cannot_run():
     safe = Safe()
     model = Scripted([call("open_safe", {"number": "one"}), call("open_saf", {}, "two")], [Text(text="Done.")])
-    told = steps(agent(model, safe.tool, approve=lambda wish: "ask", limits=Limits(approval=0.05)))
-    assert not any(isinstance(step, ApprovalAsked) for step in told)
-    assert [step.execution.outcome for step in told if isinstance(step, CallEnded)] == ["invalid", "unknown"]
+    result = steps(agent(model, safe.tool, approve=lambda requested: "ask", limits=Limits(approval=0.05)))
+    assert not any(isinstance(step, ApprovalAsked) for step in result)
+    assert [step.execution.outcome for step in result if isinstance(step, CallEnded)] == ["invalid", "unknown"]
 
 
 def test_a_policy_is_called_once_as_a_separate_step():
@@ -113,7 +113,7 @@ def test_a_policy_is_called_once_as_a_separate_step():
             keys.append(key)
             return await super().step(key, work)
 
-    steps(agent(open_session(1), Safe().tool, approve=lambda wish: "allow", runtime=Listening))
+    steps(agent(open_session(1), Safe().tool, approve=lambda requested: "allow", runtime=Listening))
     assert keys == ["model:1", "approve:call_1", "tool:call_1", "model:2"]
 
 
@@ -126,8 +126,8 @@ def test_a_policy_by_names():
     safe = Safe()
     policy = Approvals({"open_*": "deny"}, others="allow")
     model = Scripted([call("open_safe", {"number": 1}, "a"), call("read", {}, "b")], [Text(text="Done.")])
-    told = steps(agent(model, safe.tool, read, approve=policy))
-    assert {step.call.id: step.execution.outcome for step in told if isinstance(step, CallEnded)} == {
+    output = steps(agent(model, safe.tool, read, approve=policy))
+    assert {step.call.id: step.execution.outcome for step in output if isinstance(step, CallEnded)} == {
         "a": "denied",
         "b": "succeeded",
     }
@@ -148,6 +148,6 @@ def test_an_approval_for_a_finished_run_has_no_effect():
 
 def test_the_time_of_a_run_ends_a_wait_too():
     safe = Safe()
-    last = steps(agent(open_session(1), safe.tool, approve=lambda wish: "ask", limits=Limits(seconds=0.5)))[-1]
+    last = steps(agent(open_session(1), safe.tool, approve=lambda requested: "ask", limits=Limits(seconds=0.5)))[-1]
     assert (last.stop, safe.opened) == ("seconds", [])
     assert last.history[-1].parts[0].failed

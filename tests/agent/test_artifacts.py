@@ -59,8 +59,8 @@ def test_the_oldest_is_forgotten_when_the_shelf_is_full():
 
 
 def read_spilled(executor: Executor) -> str:
-    told = asyncio.run(executor.execute(call("read_log")))
-    return re.search(r"read_artifact\(id='(\w+)'", text_of(told))[1]
+    result = asyncio.run(executor.execute(call("read_log")))
+    return re.search(r"read_artifact\(id='(\w+)'", text_of(result))[1]
 
 
 def test_an_artifact_is_read_only_by_whom_it_was_kept_for():
@@ -70,9 +70,9 @@ def test_an_artifact_is_read_only_by_whom_it_was_kept_for():
     reading = call("read_artifact", {"id": read_spilled(ann), "length": 4})
     assert text_of(asyncio.run(ann.execute(reading))).endswith("\nline")
     for other in (bob, executor):
-        told = asyncio.run(other.execute(reading))
-        assert told.failed
-        assert "there is no artifact" in text_of(told)
+        result = asyncio.run(other.execute(reading))
+        assert result.failed
+        assert "there is no artifact" in text_of(result)
 
 
 def test_an_owner_with_many_artifacts_evicts_only_its_own():

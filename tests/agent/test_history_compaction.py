@@ -36,7 +36,7 @@ def build_counter(name="count"):
     return turn
 
 
-def pair(messages):
+def is_paired(messages):
     """Every call is answered in the message after it, and nothing else is."""
     waiting = []
     for message in messages:
@@ -57,14 +57,14 @@ def test_a_history_that_grows_too_long_is_summed_up_between_turns():
         model="m", messages=(Message(role="system", parts=(Text(text="Be brief."),)), *user_request("Count.").messages)
     )
     made = agent(model, count, compaction=Compaction(summarise=summarise, context=100, keep=2), limits=Limits(turns=12))
-    told = steps(made, request)
-    assert any(isinstance(step, Compacted) for step in told)
-    assert all(pair(asked_for.messages) for asked_for in model.requests)
-    assert all(pair(messages) for messages in summed)
+    result = steps(made, request)
+    assert any(isinstance(step, Compacted) for step in result)
+    assert all(is_paired(asked_for.messages) for asked_for in model.requests)
+    assert all(is_paired(messages) for messages in summed)
     last = model.requests[-1].messages
     assert last[0].parts[0].text == "Be brief."
     assert last[1].parts[0].text.startswith(SUMMARY)
-    assert told[-1].history[0].parts[0].text == "Be brief."
+    assert result[-1].history[0].parts[0].text == "Be brief."
 
 
 def test_below_the_share_nothing_is_summed_up():
@@ -146,8 +146,8 @@ def test_wherever_it_is_cut_no_call_is_parted_from_its_result(kinds, keep):
         history.append(Message(role="user", parts=tuple(ToolResult(call_id=each) for each in open_calls)))
     begin, end = find_cut(history, keep)
     assert begin <= end <= max(begin, len(history) - keep)
-    assert pair(history[begin:end])
-    assert pair(history[end:])
+    assert is_paired(history[begin:end])
+    assert is_paired(history[end:])
 
 
 def test_compaction_is_a_step_of_its_own():

@@ -112,11 +112,11 @@ def test_a_run_whose_reader_leaves_is_written_down_as_cancelled():
     book = Book()
 
     async def leave():
-        told = agent(Scripted([call("hang")]), hang, recorder=book).steps(user_request())
-        async for step in told:
+        steps = agent(Scripted([call("hang")]), hang, recorder=book).steps(user_request())
+        async for step in steps:
             if type(step).__name__ == "CallStarted":
                 break
-        await told.aclose()
+        await steps.aclose()
 
     asyncio.run(leave())
     assert book.story[-1] == "end cancelled"
@@ -171,10 +171,10 @@ def test_a_book_that_is_closed_while_calls_run_ends_the_run():
 
 
 def test_what_a_killed_process_left_is_a_valid_history():
-    said = Message(role="assistant", parts=(call("a", {}, "1"), call("b", {}, "2"), call("c", {}, "3")))
+    output = Message(role="assistant", parts=(call("a", {}, "1"), call("b", {}, "2"), call("c", {}, "3")))
     left = (
         *user_request().messages,
-        said,
+        output,
         Message(role="user", parts=(ToolResult(call_id="2", content=(Text(text="x"),)),)),
     )
     results = closed(left)[-1].parts
@@ -198,11 +198,11 @@ def test_whatever_was_left_every_call_has_exactly_one_result_after_it(kinds):
     }
     history = closed([made[kind] for kind in kinds])
     for at, message in enumerate(history):
-        wanted = [part.id for part in message.parts if isinstance(part, ToolCall)]
+        expected = [part.id for part in message.parts if isinstance(part, ToolCall)]
         after = []
         for later in history[at + 1 :]:
             if later.role == "assistant":
                 break
             after += [part.call_id for part in later.parts if isinstance(part, ToolResult)]
-        assert set(wanted) <= set(after)
+        assert set(expected) <= set(after)
     assert closed(history) == history

@@ -92,8 +92,8 @@ def test_calls_beyond_their_limit_are_not_run_and_the_model_answers_without_tool
 def test_invalid_arguments_may_be_corrected_three_times_then_the_tool_is_removed():
     model = Scripted(lambda request: [call("count", {"n": f"no. {len(request.messages)}"})])
     run_to_end(agent(model, count, limits=Limits(turns=6)))
-    told = [text_of(result) for result in results_of(model.requests[-2])]
-    assert ["Go on without it" in each for each in told] == [False, False, False, False, True, True]
+    output = [text_of(result) for result in results_of(model.requests[-2])]
+    assert ["Go on without it" in each for each in output] == [False, False, False, False, True, True]
 
 
 def test_arguments_that_fit_give_the_budget_back():
@@ -151,9 +151,9 @@ def test_when_time_is_up_finished_calls_keep_their_results_and_others_get_one():
     results = reached.history[-1].parts
     assert [result.failed for result in results] == [True, False, True]
     assert "interrupted" in text_of(results[0])
-    told = whole(agent(Scripted(calls), hang, count, limits=Limits(seconds=1)))
-    assert told.finish.reason == "length"
-    assert [part.call_id for part in told.parts if isinstance(part, ToolResult)] == ["a", "b", "c"]
+    output = whole(agent(Scripted(calls), hang, count, limits=Limits(seconds=1)))
+    assert output.finish.reason == "length"
+    assert [part.call_id for part in output.parts if isinstance(part, ToolResult)] == ["a", "b", "c"]
 
 
 async def talk(request):
@@ -172,36 +172,36 @@ def test_complete_parts_are_kept_if_the_time_limit_ends_a_reply():
     reached = run_to_end(agent(talk, count, limits=Limits(seconds=0.5)))
     assert reached.history[1].parts == (Text(text="Let me"),)
     assert len(reached.history) == 2
-    told = whole(agent(talk, count, limits=Limits(seconds=0.5)))
-    assert told.finish.reason == "length"
-    assert isinstance(told.parts[2], ToolCall)
-    assert not told.parts[2].complete
+    result = whole(agent(talk, count, limits=Limits(seconds=0.5)))
+    assert result.finish.reason == "length"
+    assert isinstance(result.parts[2], ToolCall)
+    assert not result.parts[2].complete
 
 
 def cancel(made, at, when, request=None):
     """Cancel a run when a step of that kind comes."""
 
     async def read():
-        told, pressed = [], False
+        result, pressed = [], False
         async for step in made.steps(request or user_request(), run="r"):
-            told.append(step)
+            result.append(step)
             if isinstance(step, at) and not pressed:
                 pressed = made.cancel("r", when)
                 assert pressed
         assert not made.cancel("r")
-        return told
+        return result
 
     return asyncio.run(read())
 
 
 def test_a_run_cancelled_now_leaves_its_calls_answered():
     calls = [call("hang", {}, "a"), call("hang", {}, "b")]
-    told = cancel(agent(Scripted(calls), hang), CallStarted, "now")
-    last = told[-1]
+    result = cancel(agent(Scripted(calls), hang), CallStarted, "now")
+    last = result[-1]
     assert isinstance(last, RunEnded)
     assert last.stop == "cancelled"
     assert is_valid(last.history)
-    assert [step.execution.outcome for step in told if isinstance(step, CallEnded)] == ["cancelled"] * 2
+    assert [step.execution.outcome for step in result if isinstance(step, CallEnded)] == ["cancelled"] * 2
 
 
 def test_a_run_cancelled_during_a_reply_keeps_the_partial_reply():
@@ -211,10 +211,10 @@ def test_a_run_cancelled_during_a_reply_keeps_the_partial_reply():
 
 def test_a_run_cancelled_after_the_turn_runs_its_calls_without_another_model_call():
     model = Scripted(count_on)
-    told = cancel(agent(model, count), PartStarted, "after_turn")
-    assert [type(step).__name__ for step in told[-4:]] == ["CallStarted", "CallEnded", "TurnEnded", "RunEnded"]
-    assert (told[-1].stop, len(model.requests)) == ("cancelled", 1)
-    assert [result.failed for result in told[-1].history[-1].parts] == [False]
+    output = cancel(agent(model, count), PartStarted, "after_turn")
+    assert [type(step).__name__ for step in output[-4:]] == ["CallStarted", "CallEnded", "TurnEnded", "RunEnded"]
+    assert (output[-1].stop, len(model.requests)) == ("cancelled", 1)
+    assert [result.failed for result in output[-1].history[-1].parts] == [False]
 
 
 def test_the_last_turn_is_not_cancelled_by_a_request_to_end_after_it():
@@ -251,9 +251,9 @@ def test_a_paused_turn_continues():
         for event in replay(replies[len(request.messages) - 1]):
             yield event
 
-    told = whole(agent(model, count))
-    assert [part.text for part in told.parts] == ["One, ", "two."]
-    assert told.finish.reason == "stop"
+    result = whole(agent(model, count))
+    assert [part.text for part in result.parts] == ["One, ", "two."]
+    assert result.finish.reason == "stop"
 
 
 @pytest.mark.parametrize(("repairs", "asked_for"), [(3, 4), (0, 1)])

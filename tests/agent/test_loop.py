@@ -50,34 +50,34 @@ def test_the_model_is_offered_the_tools_of_the_agent_after_those_of_the_client()
 
 def test_the_models_reply_is_sent_back_unchanged():
     thought = Reasoning(texts=("Let me add.",), signature=GOOGLE)
-    wish = ToolCall(id="c", name="add", arguments='{ "other":2 , "one":1}', signature=GOOGLE)
-    model = Scripted([thought, Text(text="Adding."), wish], [Text(text="3")])
+    requested = ToolCall(id="c", name="add", arguments='{ "other":2 , "one":1}', signature=GOOGLE)
+    model = Scripted([thought, Text(text="Adding."), requested], [Text(text="3")])
     run_to_end(agent(model, add))
-    assert model.requests[1].messages[1].parts == (thought, Text(text="Adding."), wish)
+    assert model.requests[1].messages[1].parts == (thought, Text(text="Adding."), requested)
 
 
 def test_parallel_calls_are_answered_in_their_order_in_one_message():
     calls = [call("slow", {"name": str(n), "turns": 9 - n}, f"call_{n}") for n in range(9)]
     model = Scripted(calls, [Text(text="Done.")])
-    told = steps(agent(model, slow))
+    output = steps(agent(model, slow))
     assert [result.call_id for result in results_of(model.requests[1])] == [f"call_{n}" for n in range(9)]
     assert len(model.requests[1].messages) == 3
-    finished = [step.call.id for step in told if isinstance(step, CallEnded)]
+    finished = [step.call.id for step in output if isinstance(step, CallEnded)]
     assert finished != sorted(finished), "they ran at once, so the shorter ones ended first"
 
 
 def test_steps_report_everything_in_order():
     model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
-    told = [type(step).__name__ for step in steps(agent(model, add)) if not type(step).__name__.startswith("Part")]
+    result = [type(step).__name__ for step in steps(agent(model, add)) if not type(step).__name__.startswith("Part")]
     turn = ["Started", "UsageSeen", "Finished"]
-    assert told == [*turn, "CallStarted", "CallEnded", "TurnEnded", *turn, "TurnEnded", "RunEnded"]
+    assert result == [*turn, "CallStarted", "CallEnded", "TurnEnded", *turn, "TurnEnded", "RunEnded"]
 
 
 def test_all_turns_are_one_reply_with_results_after_their_calls():
     calls = [call("slow", {"name": "a", "turns": 5}, "one"), call("slow", {"name": "b", "turns": 0}, "two")]
     model = Scripted([Text(text="Looking."), *calls], [Text(text="Done.")])
-    told = whole(agent(model, slow))
-    kinds = [(type(part).__name__, getattr(part, "executor", "")) for part in told.parts]
+    result = whole(agent(model, slow))
+    kinds = [(type(part).__name__, getattr(part, "executor", "")) for part in result.parts]
     assert kinds == [
         ("Text", ""),
         ("ToolCall", "provider"),
@@ -86,20 +86,20 @@ def test_all_turns_are_one_reply_with_results_after_their_calls():
         ("ToolResult", "provider"),
         ("Text", ""),
     ]
-    assert [part.call_id for part in told.parts if isinstance(part, ToolResult)] == ["one", "two"]
-    assert (told.id, told.finish.reason) == ("reply_1", "stop")
-    assert told.usage is not None
-    assert (told.usage.input, told.usage.output) == (30, 3)
+    assert [part.call_id for part in result.parts if isinstance(part, ToolResult)] == ["one", "two"]
+    assert (result.id, result.finish.reason) == ("reply_1", "stop")
+    assert result.usage is not None
+    assert (result.usage.input, result.usage.output) == (30, 3)
 
 
 def test_a_reply_without_calls_passes_unchanged():
-    said = reply([Reasoning(texts=("Hm.",), signature=GOOGLE), Text(text="Hello.")])
+    output = reply([Reasoning(texts=("Hm.",), signature=GOOGLE), Text(text="Hello.")])
 
     async def model(request):
-        for event in replay(said):
+        for event in replay(output):
             yield event
 
-    assert whole(agent(model, add)) == said
+    assert whole(agent(model, add)) == output
 
 
 def test_an_agent_is_a_model():
@@ -116,9 +116,9 @@ def test_a_call_of_the_clients_ends_the_run_and_stays_open():
     reached = run_to_end(agent(model, add), request)
     assert reached.stop == "client_calls"
     assert [part.call_id for part in reached.history[-1].parts if isinstance(part, ToolResult)] == ["own"]
-    told = whole(agent(Scripted(calls), add), request)
-    assert told.finish.reason == "tool_calls"
-    assert [getattr(part, "executor", "") for part in told.parts] == ["client", "provider", "provider"]
+    result = whole(agent(Scripted(calls), add), request)
+    assert result.finish.reason == "tool_calls"
+    assert [getattr(part, "executor", "") for part in result.parts] == ["client", "provider", "provider"]
 
 
 def test_a_run_continues_when_the_clients_result_is_in_the_history():
@@ -138,9 +138,9 @@ def test_a_run_continues_when_the_clients_result_is_in_the_history():
 def test_a_reply_in_the_history_is_split_into_its_original_turns():
     first = [Text(text="Looking."), call("add", {"one": 1, "other": 2}, "own"), call("theirs", {}, "open")]
     request = user_request(tools=(Tool(name="theirs"),))
-    told = whole(agent(Scripted(first), add), request)
+    output = whole(agent(Scripted(first), add), request)
     answer = Message(role="user", parts=(ToolResult(call_id="open", content=(Text(text="4"),)),))
-    history = (*request.messages, Message(role="assistant", parts=told.parts), answer)
+    history = (*request.messages, Message(role="assistant", parts=output.parts), answer)
     model = Scripted([Text(text="7")])
     run_to_end(agent(model, add), type(request)(model="scripted", messages=history, tools=request.tools))
     asked_for = model.requests[0].messages
@@ -182,14 +182,14 @@ def test_a_model_that_calls_in_its_last_turn_gets_an_answer_and_nothing_is_run()
     reached = run_to_end(agent(model, count, limits=Limits(turns=2)))
     assert (reached.stop, len(ran), reached.finish.reason) == ("turns", 2, "length")
     assert isinstance(reached.history[-1].parts[0], ToolResult)
-    told = whole(agent(Scripted([call("count")]), count, limits=Limits(turns=2)))
-    assert [type(part).__name__ for part in told.parts] == ["ToolCall", "ToolResult"] * 4
+    result = whole(agent(Scripted([call("count")]), count, limits=Limits(turns=2)))
+    assert [type(part).__name__ for part in result.parts] == ["ToolCall", "ToolResult"] * 4
 
 
 def test_a_call_in_the_last_turn_is_refused_and_the_model_is_called_one_final_time():
     def deaf(request):
-        is_told = any("no more turns for tools" in text_of(result) for result in results_of(request))
-        return [Text(text="So far.")] if is_told else [call("add", {"one": len(request.messages), "other": 2})]
+        is_informed = any("no more turns for tools" in text_of(result) for result in results_of(request))
+        return [Text(text="So far.")] if is_informed else [call("add", {"one": len(request.messages), "other": 2})]
 
     model = Scripted(deaf)
     reached = run_to_end(agent(model, add, limits=Limits(turns=1)))
@@ -242,12 +242,12 @@ def test_closing_the_steps_stops_the_run():
 
     async def leave():
         made = agent(Scripted([call("hang")]), hang)
-        told = made.steps(user_request())
-        async for step in told:
+        result = made.steps(user_request())
+        async for step in result:
             if isinstance(step, CallStarted):
                 await begun.wait()
                 break
-        await told.aclose()
+        await result.aclose()
         assert made._runs == {}
 
     asyncio.run(leave())
@@ -255,11 +255,11 @@ def test_closing_the_steps_stops_the_run():
 
 
 def test_a_run_waits_for_the_reader_of_its_steps():
-    told = []
+    collected = []
 
     async def talkative(request):
         for n in range(500):
-            told.append(n)
+            collected.append(n)
             yield UsageSeen(reply([]).usage) if n else Started("r", "m")
 
     async def read_little():
@@ -267,7 +267,7 @@ def test_a_run_waits_for_the_reader_of_its_steps():
         async for _ in watched:
             await asyncio.sleep(0.01)
             break
-        assert len(told) < 10
+        assert len(collected) < 10
         await watched.aclose()
 
     asyncio.run(read_little())
@@ -322,16 +322,16 @@ def test_finished_comes_once_and_last():
     async def read():
         return [event async for event in agent(model, add)(user_request())]
 
-    told = asyncio.run(read())
-    assert [type(event) for event in told].count(Finished) == 1
-    assert isinstance(told[-1], Finished)
+    result = asyncio.run(read())
+    assert [type(event) for event in result].count(Finished) == 1
+    assert isinstance(result[-1], Finished)
 
 
 def test_an_unparsable_call_is_shown_only_to_the_model():
     unread = Text(text="TOOL_CALL: add\nARGUMENTS: {,}", unread=True)
     model = Scripted([Text(text="I add."), unread, Text(text="Wait."), call("add", {"one": 1, "other": 2})], [unread])
-    told = whole(agent(model, add))
-    kinds = [part.text if isinstance(part, Text) else type(part).__name__ for part in told.parts]
+    result = whole(agent(model, add))
+    kinds = [part.text if isinstance(part, Text) else type(part).__name__ for part in result.parts]
     assert kinds == ["I add.", "Wait.", "ToolCall", "ToolResult"]
     assert unread in model.requests[1].messages[1].parts
     assert run_to_end(agent(Scripted([Text(text="I add."), unread]), add)).text == "I add."

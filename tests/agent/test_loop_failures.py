@@ -25,15 +25,15 @@ def add(one: int, other: int) -> int:
 def test_a_problem_of_the_model_ends_the_run_and_is_reported(raised):
     problem = Problem("overloaded", "try later")
 
-    async def failing(request):
+    async def fail(request):
         if raised:
             raise problem
         yield Failed(problem)
 
-    reached = run_to_end(agent(failing, add))
+    reached = run_to_end(agent(fail, add))
     assert (reached.stop, reached.problem) == ("failed", problem)
     with pytest.raises(Problem, match="try later"):
-        whole(agent(failing, add))
+        whole(agent(fail, add))
 
 
 def test_a_stream_that_breaks_off_leaves_a_valid_history():
@@ -69,8 +69,8 @@ def test_a_mistake_of_the_model_function_is_a_failed_run_and_is_in_the_log(model
     assert reached.problem.message.startswith("the model failed (")
     assert "the model failed" in caplog.text
     assert "Traceback" in caplog.text
-    said = [Message(role="assistant", parts=(Text(text="I be"),))] if model is wrong else []
-    assert reached.history == (*user_request().messages, *said)
+    output = [Message(role="assistant", parts=(Text(text="I be"),))] if model is wrong else []
+    assert reached.history == (*user_request().messages, *output)
     assert isinstance(reached.problem.__cause__, BaseException)
     assert "secret" not in reached.problem.message
     with pytest.raises(Problem, match="the model failed"):
@@ -89,19 +89,19 @@ def test_text_before_a_model_failure_is_kept_and_an_incomplete_call_is_not():
 
 
 def test_a_policy_that_raises_ends_the_run_with_every_call_answered():
-    def undecided(wish):
-        if wish.call.id == "b":
+    def stay_undecided(requested):
+        if requested.call.id == "b":
             raise KeyError("who?")
         return "allow"
 
     calls = [call("add", {"one": 1, "other": 2}, name) for name in ("a", "b")]
-    told = steps(agent(Scripted(calls), add, approve=undecided))
-    reached = told[-1]
+    output = steps(agent(Scripted(calls), add, approve=stay_undecided))
+    reached = output[-1]
     assert (reached.stop, reached.problem.message) == ("failed", "the approval policy failed (KeyError)")
     assert [result.call_id for result in reached.history[-1].parts] == ["a", "b"]
     assert all("interrupted" in text_of(result) for result in reached.history[-1].parts)
-    assert [step.call.id for step in told if isinstance(step, CallEnded)] == ["a", "b"]
-    assert not any(isinstance(step, CallStarted) for step in told)
+    assert [step.call.id for step in output if isinstance(step, CallEnded)] == ["a", "b"]
+    assert not any(isinstance(step, CallStarted) for step in output)
 
 
 def test_a_price_function_that_fails_ends_the_run_after_its_answer():
@@ -130,13 +130,13 @@ def test_an_empty_reply_is_retried_once(hollow):
 
 def test_an_open_gateway_call_in_the_history_gets_a_result_and_a_client_call_does_not():
     ours, theirs = call("add", {"one": 1, "other": 2}, "ours"), call("theirs", {}, "theirs")
-    told = Message(role="assistant", parts=(ours,))
+    result = Message(role="assistant", parts=(ours,))
     request = user_request(tools=(Tool(name="theirs"),))
     left = run_to_end(
-        agent(Scripted([Text(text="ok")]), add), structs.replace(request, messages=(*request.messages, told))
+        agent(Scripted([Text(text="ok")]), add), structs.replace(request, messages=(*request.messages, result))
     )
     assert "interrupted" in text_of(left.history[-2].parts[0])
-    waiting = (*request.messages, structs.replace(told, parts=(theirs,)))
+    waiting = (*request.messages, structs.replace(result, parts=(theirs,)))
     model = Scripted([Text(text="ok")])
     run_to_end(agent(model, add), structs.replace(request, messages=waiting))
     assert model.requests[0].messages == waiting

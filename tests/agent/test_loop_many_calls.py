@@ -60,10 +60,10 @@ def executor():
 
 
 def test_a_thousand_calls_with_a_tenth_gone_wrong_are_all_answered_in_order(executor):
-    wanted = kinds()
+    expected = kinds()
     calls = [
         call("hang" if kind == "hangs" else "work", {"n": n, "kind": kind}, f"call_{n}")
-        for n, kind in enumerate(wanted)
+        for n, kind in enumerate(expected)
     ]
     model = Scripted(calls, [Text(text="Done.")])
 
@@ -71,12 +71,12 @@ def test_a_thousand_calls_with_a_tenth_gone_wrong_are_all_answered_in_order(exec
         return [event async for event in Agent(model, executor)(user_request())]
 
     tracemalloc.start()
-    told = collect(check_events(asyncio.run(read())))
+    events = collect(check_events(asyncio.run(read())))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     results = results_of(model.requests[1])
     assert [result.call_id for result in results] == [f"call_{n}" for n in range(CALLS)]
-    for n, (kind, result) in enumerate(zip(wanted, results, strict=True)):
+    for n, (kind, result) in enumerate(zip(expected, results, strict=True)):
         match kind:
             case "hangs":
                 assert "took longer than 0.3 seconds" in text_of(result)
@@ -88,9 +88,11 @@ def test_a_thousand_calls_with_a_tenth_gone_wrong_are_all_answered_in_order(exec
             case _:
                 assert text_of(result) == f"{n} is done"
         assert result.failed == (kind in ("hangs", "crashes"))
-    assert [part.call_id for part in told.parts if isinstance(part, ToolResult)] == [f"call_{n}" for n in range(CALLS)]
-    assert wanted.count("works") == 900
-    assert peak < 8 * HUGE < wanted.count("is huge") * HUGE, f"{peak:,} bytes"
+    assert [part.call_id for part in events.parts if isinstance(part, ToolResult)] == [
+        f"call_{n}" for n in range(CALLS)
+    ]
+    assert expected.count("works") == 900
+    assert peak < 8 * HUGE < expected.count("is huge") * HUGE, f"{peak:,} bytes"
 
 
 def test_a_thousand_calls_in_threads_end_too(executor):
@@ -100,6 +102,6 @@ def test_a_thousand_calls_in_threads_end_too(executor):
     async def read():
         return [step async for step in Agent(model, executor).steps(user_request())]
 
-    told = asyncio.run(read())
-    assert sum(isinstance(step, CallEnded) for step in told) == CALLS
+    output = asyncio.run(read())
+    assert sum(isinstance(step, CallEnded) for step in output) == CALLS
     assert [text_of(result) for result in results_of(model.requests[1])] == [f"{n} is done" for n in range(CALLS)]

@@ -197,7 +197,7 @@ def test_a_history_that_was_made_shorter_is_accepted(upstream):
 
 @every_upstream
 def test_client_calls_are_left_to_the_client_and_the_run_continues_with_its_results(upstream):
-    def mixed(received):
+    def mix(received):
         results = result_texts(received)
         if results:
             return Answer(text=" and ".join(results))
@@ -208,7 +208,7 @@ def test_client_calls_are_left_to_the_client_and_the_run_continues_with_its_resu
         return Answer(thought="Both.", calls=calls, end="calls")
 
     async def do():
-        async with ask(mixed) as (model, simulator):
+        async with ask(mix) as (model, simulator):
             made = Agent(model, Executor(Registry(weather)))
             request = request_for(upstream, tools=(KEEP,))
             first = collect(check_events([event async for event in made(request)]))
@@ -221,8 +221,8 @@ def test_client_calls_are_left_to_the_client_and_the_run_continues_with_its_resu
                 Message(role="user", parts=(answer,)),
             )
             second = collect(check_events([event async for event in made(structs.replace(request, messages=history))]))
-            said = "".join(part.text for part in second.parts if isinstance(part, Text))
-            assert said == "sun in Rome and kept"
+            output = "".join(part.text for part in second.parts if isinstance(part, Text))
+            assert output == "sun in Rome and kept"
             assert {seen.status for seen in simulator.requests} == {200}
 
     asyncio.run(do())

@@ -36,9 +36,9 @@ def run_turn(*turn, tools=(climb, dig), **settings):
 
 def test_progress_of_a_call_is_reported_while_it_runs():
     story = run_turn(call("climb", {"height": 3}, "c"))
-    heard = [step.progress for step in story if isinstance(step, CallProgressed)]
-    assert [(each.done, each.total, each.message) for each in heard][-1] == (3, 3, "at 3 m")
-    assert {each.call.id for each in heard} == {"c"}
+    received = [step.progress for step in story if isinstance(step, CallProgressed)]
+    assert [(each.done, each.total, each.message) for each in received][-1] == (3, 3, "at 3 m")
+    assert {each.call.id for each in received} == {"c"}
     kinds = [type(step) for step in story]
     assert kinds.index(CallStarted) < kinds.index(CallProgressed) < kinds.index(CallEnded)
     assert not any(isinstance(step, CallProgressed) for step in story[kinds.index(CallEnded) :])
@@ -46,10 +46,10 @@ def test_progress_of_a_call_is_reported_while_it_runs():
 
 def test_frequent_progress_of_a_thread_is_reduced_to_the_newest():
     story = run_turn(call("dig", {"depth": 5000}, "d"), runtime=lambda run: InProcess(run, max_pending=2))
-    heard = [step.progress.done for step in story if isinstance(step, CallProgressed)]
-    assert heard[-1] == 5000
-    assert heard == sorted(heard)
-    assert len(heard) < 5000
+    received = [step.progress.done for step in story if isinstance(step, CallProgressed)]
+    assert received[-1] == 5000
+    assert received == sorted(received)
+    assert len(received) < 5000
 
 
 def test_parallel_calls_each_report_their_own_progress():

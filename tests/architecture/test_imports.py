@@ -47,7 +47,7 @@ def get_dotted_name(path: Path) -> tuple[str, ...]:
 
 
 def find_imports(path: Path, tree: ast.AST) -> Iterator[tuple[str, ...]]:
-    """Dotted paths of everything a module imports, `from a import b` told as both a and a.b when b is a module of ours."""
+    """Dotted paths of everything a module imports, `from a import b` as both a and a.b if b is a module of the project."""
     package = path.relative_to(PACKAGE).parts[:-1]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -63,8 +63,8 @@ def find_imports(path: Path, tree: ast.AST) -> Iterator[tuple[str, ...]]:
 
 @each(SOURCES)
 def test_a_room_imports_only_the_rooms_it_may_know(path):
-    here = get_dotted_name(path)
-    room = room_of(here)
+    dotted_name = get_dotted_name(path)
+    room = room_of(dotted_name)
     if room in COMPOSERS or not room:
         return
     allowed = MAY_IMPORT.get(room)
@@ -89,21 +89,27 @@ def test_no_two_modules_import_each_other():
     """A pair that needs a lazy import, or one for types alone, is one module or wants a third one below both."""
     known = {get_dotted_name(path): path for path in SOURCES}
     graph = {
-        here: {target[1:] for target in find_imports(path, parse(path)) if target[:1] == ("dragoman",)} & known.keys()
-        for here, path in known.items()
+        dotted_name: {target[1:] for target in find_imports(path, parse(path)) if target[:1] == ("dragoman",)}
+        & known.keys()
+        for dotted_name, path in known.items()
     }
-    pairs = {frozenset({here, other}) for here, others in graph.items() for other in others if here in graph[other]}
+    pairs = {
+        frozenset({dotted_name, other})
+        for dotted_name, others in graph.items()
+        for other in others
+        if dotted_name in graph[other]
+    }
     assert not {pair for pair in pairs if len(pair) > 1}
 
 
 @each([p for p in SOURCES if get_dotted_name(p)[:1] == ("dialects",)])
 def test_a_dialect_never_imports_another(path):
-    here = get_dotted_name(path)
-    if len(here) < 2 or here[1] not in DIALECTS:
+    dotted_name = get_dotted_name(path)
+    if len(dotted_name) < 2 or dotted_name[1] not in DIALECTS:
         return
     for target in find_imports(path, parse(path)):
         if target[:2] == ("dragoman", "dialects"):
-            assert target[2:3] in {("record",), ("api",), ("decoder",), here[1:2]}, (
+            assert target[2:3] in {("record",), ("api",), ("decoder",), dotted_name[1:2]}, (
                 f"{name_of(path)} imports {'.'.join(target)}"
             )
 
@@ -134,7 +140,7 @@ def test_the_pure_rooms_need_only_msgspec(path):
 
 
 def literals(node: ast.AST) -> set[str]:
-    """Strings a comparison's side or a case pattern stands for."""
+    """The strings in one side of a comparison or in a case pattern."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return {node.value}
     if isinstance(node, ast.Tuple | ast.List | ast.Set):
@@ -172,8 +178,8 @@ def decides_by_dialect(node: ast.AST) -> bool:
 
 @each(SOURCES)
 def test_nothing_outside_a_dialects_folder_decides_by_a_dialects_name(path):
-    here = get_dotted_name(path)
-    inside = here[:1] == ("dialects",) and len(here) > 1 and here[1] in DIALECTS
+    dotted_name = get_dotted_name(path)
+    inside = dotted_name[:1] == ("dialects",) and len(dotted_name) > 1 and dotted_name[1] in DIALECTS
     if inside or path.stem.startswith("traits"):  # rows of the traits table are data about a dialect
         return
     found = [node.lineno for node in ast.walk(parse(path)) if decides_by_dialect(node)]

@@ -9,6 +9,7 @@ from pathlib import Path
 from architecture.tree import ROOT, each, modules, name_of, parse
 
 SOURCES = modules("src/dragoman")
+TESTS = [*modules("tests"), *modules("benchmarks")]
 
 GERUNDS = {"encoding", "grounding", "pairing", "reasoning"}
 """Last words of module names that are nouns of HTTP, of Gemini, of this package and of the vendors."""
@@ -69,9 +70,25 @@ PRIVATE_NAMES = frozenset(
         "onlooker",
         "remembered",
         "onward",
+        "fitted",
+        "fitter",
+        "carried",
     ]
 )
 """Words that no class, function, parameter or variable has in its name."""
+WHOLE_NAMES = frozenset({"here", "there", "holds"})
+"""Names that say nothing alone; as a word of a longer name they are plain English."""
+VAULT_SERVER = ("tests/real_clients/launch.py", "tests/real_clients/test_other_tools.py")
+"""These run an MCP server that has a vault."""
+
+PARTICIPLES = re.compile(
+    r"told|said|heard|kept|sent|held|found|known|given|taken|begun|written|made|met|seen|spoken|shown|built|drawn|lost|"
+    r"paid|sought|brought|led|left|meant|[a-z]{3,}ed|[a-z]{2,}ing"
+)
+NOT_PARTICIPLES = {"need", "feed", "embed", "ping", "ring", "closing", "running", "closed"}
+"""Verbs that look like participles, and names of the public API and of mitmproxy."""
+FIXTURE = re.compile(r"fixture|property|\btool\b|cached")
+"""Decorators of functions that are read as values, or that give a tool its name."""
 
 DUPLICATES = {
     "FileData": "Gemini's wire format, and the input of the MCP tool `query`, which uses Gemini's words",
@@ -115,9 +132,11 @@ def test_a_module_is_named_by_a_noun(path):
     assert not last.endswith("ing") or last in GERUNDS | NOT_GERUNDS, f"{name_of(path)} is named by a gerund"
 
 
-@each(SOURCES)
+@each([*SOURCES, *TESTS])
 def test_docstrings_use_plain_words(path):
-    assert not find_in(docstrings(parse(path)))
+    # Tools of tests are described to a model in the imperative: "Tell the weather."
+    texts = docstrings(parse(path))
+    assert not find_in((line, text.removeprefix("Tell ") if path in TESTS else text) for line, text in texts)
 
 
 @each([p for p in SOURCES if not name_of(p).startswith((VENDOR_TEXTS, MODEL_WORDS))])
@@ -143,13 +162,24 @@ def names_in(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 pass
 
 
-@each(SOURCES)
+@each([*SOURCES, *TESTS])
 def test_names_use_plain_words(path):
     words = [
         (line, name, re.findall("[a-z]+", re.sub("([A-Z])", r"_\1", name).lower()))
         for line, name in names_in(parse(path))
     ]
-    assert not [f"{line}: {name}" for line, name, parts in words if PRIVATE_NAMES & set(parts)]
+    private = PRIVATE_NAMES - {"vault"} if name_of(path) in VAULT_SERVER else PRIVATE_NAMES
+    assert not [
+        f"{line}: {name}" for line, name, parts in words if private & set(parts) or name.strip("_") in WHOLE_NAMES
+    ]
+
+
+@each([*SOURCES, *TESTS])
+def test_a_function_is_not_named_by_a_bare_participle(path):
+    functions = [node for node in parse(path).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    called = [node for node in functions if not any(FIXTURE.search(ast.unparse(one)) for one in node.decorator_list)]
+    names = [(node.lineno, node.name.strip("_")) for node in called]
+    assert not [at for at in names if PARTICIPLES.fullmatch(at[1]) and at[1] not in NOT_PARTICIPLES]
 
 
 def test_no_public_class_name_is_used_twice():

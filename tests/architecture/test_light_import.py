@@ -8,8 +8,8 @@ HEAVY = {"asyncio", "http", "ssl", "socket", "urllib.request", "jsonschema_rs", 
 
 def list_loaded(statement: str) -> set[str]:
     script = f"import sys; before = set(sys.modules); {statement}; print('\\n'.join(set(sys.modules) - before))"
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)  # noqa: S603
-    return set(told.stdout.split())
+    captured = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)  # noqa: S603
+    return set(captured.stdout.split())
 
 
 def test_importing_dragoman_loads_only_the_standard_library_and_what_msgspec_loads():

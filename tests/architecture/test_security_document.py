@@ -1,4 +1,4 @@
-"""SECURITY.md names files and tests: they are there, and so is what each file is said to be held by."""
+"""The files and tests that SECURITY.md names exist, and each rule names its test."""
 
 import re
 

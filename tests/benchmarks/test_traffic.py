@@ -18,11 +18,11 @@ VARIED = ("newmsg", "clients5", "agents2", "fresh")
 
 
 def bodies(mode, count, start=1, size="small", dialect="chat"):
-    return [render(dialect, one.told) for one in traffic(size, mode, count, start)]
+    return [render(dialect, one.conversation) for one in traffic(size, mode, count, start)]
 
 
 def tools(mode, count, start=1):
-    return [json.dumps(one.told.tools) for one in traffic("small", mode, count, start)]
+    return [json.dumps(one.conversation.tools) for one in traffic("small", mode, count, start)]
 
 
 @pytest.mark.parametrize("mode", ["same", *VARIED])
@@ -58,7 +58,7 @@ def test_tools_are_repeated_or_new_as_the_mode_requires(mode, distinct):
 
 
 def test_an_agents_conversation_grows_by_a_round_and_then_begins_anew():
-    sent = [one.told.turns for one in traffic("small", "agents2", 2 * (GROWTH + 1), 1)]
+    sent = [one.conversation.turns for one in traffic("small", "agents2", 2 * (GROWTH + 1), 1)]
     for agent in (0, 1):
         first, *later, anew = sent[agent::2]
         for turns in later:
@@ -74,7 +74,7 @@ def test_an_agents_conversation_grows_by_a_round_and_then_begins_anew():
 def test_the_last_ticket_of_a_request_is_its_own(mode, dialect):
     sent = traffic("small", mode, 40, 7)
     for one in sent:
-        body = render(dialect, one.told)
+        body = render(dialect, one.conversation)
         assert body[body.rfind(TICKET) :].startswith(one.ticket)
     assert len({one.ticket for one in sent}) == len(sent)
 
@@ -105,7 +105,7 @@ def test_a_case_that_cannot_be_is_refused(name):
 @pytest.mark.parametrize("size", SIZES)
 def test_the_yardstick_translates_requests_that_gemini_takes(size):
     for one in traffic(size, "agents1", 3, 1):
-        request = translator._decode_request(render("chat", one.told))
+        request = translator._decode_request(render("chat", one.conversation))
         written = translator.to_gemini(request)
         assert check_request("gemini", written) == []
         assert written[written.rfind(TICKET) :].startswith(one.ticket)
@@ -140,10 +140,10 @@ def test_a_wrong_answer_is_noticed(answer):
         await reader.read()
         writer.close()
 
-    async def asked():
+    async def ask():
         async with await asyncio.start_server(answered, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
             await send(f"http://127.0.0.1:{port}/", [Post(b"", (b"yes",))], 1)
 
     with pytest.raises(WrongAnswer):
-        asyncio.run(asked())
+        asyncio.run(ask())

@@ -27,10 +27,10 @@ def _count(client, body):
 
 @pytest.mark.parametrize("client", ["chat", "messages", "responses"])
 def test_t157_a_wrapped_reply_is_unwrapped_and_its_usage_counted(client):
-    told = answer("gemini", client, _wrap(gemini_reply({"text": "hello"}, usageMetadata=COUNTS))).body
-    assert "response" not in told
-    assert "hello" in str(told)
-    assert _count(client, told) == (11, 5)
+    result = answer("gemini", client, _wrap(gemini_reply({"text": "hello"}, usageMetadata=COUNTS))).body
+    assert "response" not in result
+    assert "hello" in str(result)
+    assert _count(client, result) == (11, 5)
 
 
 @pytest.mark.parametrize("client", ["chat", "messages", "responses", "gemini"])
@@ -40,17 +40,17 @@ def test_t157_a_wrapped_stream_is_unwrapped_and_its_usage_counted(client):
         body = chat_request(stream=True, stream_options={"include_usage": True})
         asked = translate_to("chat", "gemini", body, model="gemini-3-flash", form="code_assist")
     chunks = [gemini_chunk({"text": "hel"}), gemini_chunk({"text": "lo"}, finish="STOP", usageMetadata=COUNTS)]
-    told = flow("gemini", client, map(_wrap, chunks), asked).body
+    result = flow("gemini", client, map(_wrap, chunks), asked).body
     match client:
         case "chat":
-            counted = [frame for frame in told if isinstance(frame, dict) and frame.get("usage")]
+            counted = [frame for frame in result if isinstance(frame, dict) and frame.get("usage")]
         case "messages":
-            counted = [frame for frame in told if frame["type"] == "message_delta"]
+            counted = [frame for frame in result if frame["type"] == "message_delta"]
         case "responses":
-            counted = [frame["response"] for frame in told if frame["type"] == "response.completed"]
+            counted = [frame["response"] for frame in result if frame["type"] == "response.completed"]
         case _:
-            counted = [frame for frame in told if "usageMetadata" in frame]
-            assert all("response" not in frame for frame in told)
+            counted = [frame for frame in result if "usageMetadata" in frame]
+            assert all("response" not in frame for frame in result)
     assert _count(client, counted[-1]) == (11, 5)
 
 

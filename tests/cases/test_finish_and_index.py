@@ -23,21 +23,21 @@ WEATHER = {"functionCall": {"name": "w", "args": {}}}
 
 
 def test_t087_a_call_followed_by_stop_in_a_later_chunk_finishes_as_tool_calls():
-    told = flow("gemini", "chat", [gemini_chunk(WEATHER), gemini_chunk({"text": ""}, finish="STOP")])
-    *earlier, last = finish_reasons(told.body)
+    result = flow("gemini", "chat", [gemini_chunk(WEATHER), gemini_chunk({"text": ""}, finish="STOP")])
+    *earlier, last = finish_reasons(result.body)
     assert last == "tool_calls"
     assert set(earlier) == {None}
-    assert len(list_seen_calls(told.body)) == 1
+    assert len(list_seen_calls(result.body)) == 1
 
 
 def test_t087_a_whole_reply_with_a_call_and_stop_finishes_as_tool_calls():
-    told = answer("gemini", "chat", gemini_reply(WEATHER, {"text": ""}))
-    assert told.body["choices"][0]["finish_reason"] == "tool_calls"
+    result = answer("gemini", "chat", gemini_reply(WEATHER, {"text": ""}))
+    assert result.body["choices"][0]["finish_reason"] == "tool_calls"
 
 
 def test_t087_without_a_call_stop_stays_stop():
-    told = flow("gemini", "chat", [gemini_chunk({"text": "hi"}), gemini_chunk({"text": ""}, finish="STOP")])
-    assert finish_reasons(told.body)[-1] == "stop"
+    result = flow("gemini", "chat", [gemini_chunk({"text": "hi"}), gemini_chunk({"text": ""}, finish="STOP")])
+    assert finish_reasons(result.body)[-1] == "stop"
 
 
 def _reads(*pages):
@@ -45,8 +45,8 @@ def _reads(*pages):
 
 
 def test_t090_calls_in_separate_chunks_have_their_own_index_and_id():
-    told = flow("gemini", "chat", [*map(gemini_chunk, _reads(1, 2, 3)), gemini_chunk(finish="STOP")])
-    calls = list_seen_calls(told.body)
+    result = flow("gemini", "chat", [*map(gemini_chunk, _reads(1, 2, 3)), gemini_chunk(finish="STOP")])
+    calls = list_seen_calls(result.body)
     assert [(call["index"], call["arguments"].replace(" ", "")) for call in calls] == [
         (0, '{"p":1}'),
         (1, '{"p":2}'),
@@ -56,7 +56,7 @@ def test_t090_calls_in_separate_chunks_have_their_own_index_and_id():
 
 
 def test_t091_tool_indexes_count_tools_not_blocks():
-    told = flow(
+    result = flow(
         "messages",
         "chat",
         messages_stream(
@@ -69,7 +69,7 @@ def test_t091_tool_indexes_count_tools_not_blocks():
             stop_reason="tool_use",
         ),
     )
-    assert list_seen_calls(told.body) == [
+    assert list_seen_calls(result.body) == [
         {"index": 0, "id": "x", "name": "f", "arguments": '{"a":1}'},
         {"index": 1, "id": "y", "name": "g", "arguments": '{"b":2}'},
     ]
@@ -85,8 +85,8 @@ ODD_INDEXES = [
 
 def test_t093_odd_indexes_neither_merge_nor_lose_calls():
     frames = chat_stream(*({"tool_calls": [piece]} for piece in ODD_INDEXES), finish_reason="tool_calls")
-    told = flow("chat", "messages", frames).body
-    assert [(one["id"], one["name"], one["input"] or "{}") for one in list_seen_blocks(told)] == [
+    result = flow("chat", "messages", frames).body
+    assert [(one["id"], one["name"], one["input"] or "{}") for one in list_seen_blocks(result)] == [
         ("a", "f", "{}"),
         ("b", "g", '{"x":1}'),
     ]
@@ -103,8 +103,8 @@ def test_t093_a_reused_index_with_a_new_id_is_a_new_call():
 
 @pytest.mark.parametrize("pages", [("a", "b"), ("a", "a")])
 def test_t094_parallel_calls_of_one_tool_stay_apart(pages):
-    told = flow("gemini", "chat", [gemini_chunk(*_reads(*pages), finish="STOP")])
-    calls = list_seen_calls(told.body)
+    result = flow("gemini", "chat", [gemini_chunk(*_reads(*pages), finish="STOP")])
+    calls = list_seen_calls(result.body)
     assert [call["name"] for call in calls] == ["read", "read"]
     assert len({call["id"] for call in calls}) == 2
     whole = answer("gemini", "chat", gemini_reply(*_reads(*pages))).body["choices"][0]["message"]["tool_calls"]
@@ -120,48 +120,48 @@ def two_calls():
 
 
 def test_t108_the_finish_reason_comes_after_the_last_call():
-    told = flow("responses", "chat", two_calls())
-    reasons = finish_reasons(told.body)
+    result = flow("responses", "chat", two_calls())
+    reasons = finish_reasons(result.body)
     assert reasons[-1] == "tool_calls"
     assert set(reasons[:-1]) == {None}
-    assert [call["id"] for call in list_seen_calls(told.body)] == ["a", "b"]
+    assert [call["id"] for call in list_seen_calls(result.body)] == ["a", "b"]
 
 
 def test_t109_parallel_calls_of_responses_have_their_own_indexes_and_finish_as_tool_calls():
-    told = flow("responses", "chat", two_calls())
-    assert [(call["index"], call["name"], call["arguments"]) for call in list_seen_calls(told.body)] == [
+    result = flow("responses", "chat", two_calls())
+    assert [(call["index"], call["name"], call["arguments"]) for call in list_seen_calls(result.body)] == [
         (0, "f", "{}"),
         (1, "g", "{}"),
     ]
-    assert finish_reasons(told.body)[-1] == "tool_calls"
+    assert finish_reasons(result.body)[-1] == "tool_calls"
 
 
 def test_t114_text_with_done_and_no_finish_reason_is_a_stop():
-    told = flow("chat", "messages", [chat_chunk({"content": "hello"}), DONE])
-    assert [one["text"] for one in list_seen_blocks(told.body)] == ["hello"]
-    ends = [frame["delta"]["stop_reason"] for frame in told.body if frame["type"] == "message_delta"]
+    result = flow("chat", "messages", [chat_chunk({"content": "hello"}), DONE])
+    assert [one["text"] for one in list_seen_blocks(result.body)] == ["hello"]
+    ends = [frame["delta"]["stop_reason"] for frame in result.body if frame["type"] == "message_delta"]
     assert ends == ["end_turn"]
-    assert told.body[-1]["type"] == "message_stop"
+    assert result.body[-1]["type"] == "message_stop"
 
 
 @pytest.mark.parametrize("client", ["messages", "responses", "gemini", "chat"])
 def test_t114_text_cut_without_done_is_an_error(client):
-    told = flow("chat", client, [chat_chunk({"content": "hello"})])
-    assert b"hello" in told.raw
-    assert b'"error"' in told.raw or b"response.failed" in told.raw
-    assert b"message_stop" not in told.raw
-    assert b"response.completed" not in told.raw
-    assert b'"finishReason"' not in told.raw
+    result = flow("chat", client, [chat_chunk({"content": "hello"})])
+    assert b"hello" in result.raw
+    assert b'"error"' in result.raw or b"response.failed" in result.raw
+    assert b"message_stop" not in result.raw
+    assert b"response.completed" not in result.raw
+    assert b'"finishReason"' not in result.raw
 
 
 @pytest.mark.parametrize("client", ["messages", "responses", "gemini", "chat"])
 @pytest.mark.parametrize("end", [[DONE], []])
 def test_t114_an_open_call_is_never_completed(client, end):
     piece = {"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"x":'}}
-    told = flow("chat", client, [chat_chunk({"tool_calls": [piece]}), *end])
-    assert b'"error"' in told.raw or b"response.failed" in told.raw
-    assert b'"tool_use","stop_sequence"' not in told.raw
-    assert b"message_stop" not in told.raw
-    assert b"response.completed" not in told.raw
-    assert b"functionCall" not in told.raw
-    assert "tool_calls" not in finish_reasons(told.body)
+    result = flow("chat", client, [chat_chunk({"tool_calls": [piece]}), *end])
+    assert b'"error"' in result.raw or b"response.failed" in result.raw
+    assert b'"tool_use","stop_sequence"' not in result.raw
+    assert b"message_stop" not in result.raw
+    assert b"response.completed" not in result.raw
+    assert b"functionCall" not in result.raw
+    assert "tool_calls" not in finish_reasons(result.body)

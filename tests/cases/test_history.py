@@ -186,8 +186,8 @@ def test_t054_content_is_null_only_with_calls():
         {"role": "user", "content": "go on"},
     )
     messages = translate_to("messages", "chat", history, model="gpt-4.1").body["messages"]
-    said = [message for message in messages if message["role"] == "assistant"]
-    assert [("tool_calls" in message, message["content"]) for message in said] == [(True, None), (False, "")]
+    output = [message for message in messages if message["role"] == "assistant"]
+    assert [("tool_calls" in message, message["content"]) for message in output] == [(True, None), (False, "")]
 
 
 @pytest.mark.parametrize(("target", "model"), [("gemini", "gemini-3.7-pro"), ("messages", CLAUDE)])

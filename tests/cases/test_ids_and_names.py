@@ -141,8 +141,8 @@ def test_t130_the_clients_name_comes_back_in_whole_replies_and_streams():
     reply = chat_reply({"tool_calls": [chat_call("c", sent)]}, "tool_calls")
     assert [one["name"] for one in answer("chat", "messages", reply, asked).body["content"]] == [LONG]
     piece = {"index": 0, "id": "c", "function": {"name": sent, "arguments": "{}"}}
-    told = flow("chat", "messages", chat_stream({"tool_calls": [piece]}, finish_reason="tool_calls"), asked)
-    assert [one["name"] for one in list_seen_blocks(told.body)] == [LONG]
+    result = flow("chat", "messages", chat_stream({"tool_calls": [piece]}, finish_reason="tool_calls"), asked)
+    assert [one["name"] for one in list_seen_blocks(result.body)] == [LONG]
 
 
 def test_t130_the_clients_name_comes_back_from_claude_and_gemini():
@@ -155,5 +155,5 @@ def test_t130_the_clients_name_comes_back_from_claude_and_gemini():
 
     gemini = translate_to("chat", "gemini", body, model="gemini-2.5-flash")
     sent = gemini.body["tools"][0]["functionDeclarations"][0]["name"]
-    told = answer("gemini", "chat", gemini_reply({"functionCall": {"name": sent, "args": {}}}), gemini)
-    assert [call["function"]["name"] for call in told.body["choices"][0]["message"]["tool_calls"]] == [LONG]
+    result = answer("gemini", "chat", gemini_reply({"functionCall": {"name": sent, "args": {}}}), gemini)
+    assert [call["function"]["name"] for call in result.body["choices"][0]["message"]["tool_calls"]] == [LONG]

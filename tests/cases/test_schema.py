@@ -69,8 +69,8 @@ def test_t018_a_structured_result_with_references_from_a_gemini_client_stays_dat
 def test_t019_a_tool_without_parameters_stays_callable_on_gemini(schema):
     declaration, _ = declare(schema)
     assert declaration == {"name": "f"}
-    told = answer("gemini", "chat", gemini_reply({"functionCall": {"name": "f"}}))
-    (call,) = told.body["choices"][0]["message"]["tool_calls"]
+    result = answer("gemini", "chat", gemini_reply({"functionCall": {"name": "f"}}))
+    (call,) = result.body["choices"][0]["message"]["tool_calls"]
     assert call["function"] == {"name": "f", "arguments": "{}"}
 
 

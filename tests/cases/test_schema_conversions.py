@@ -84,9 +84,9 @@ def test_bounds_without_a_counterpart_are_moved_not_sent_t030():
 def test_required_names_are_unique_and_declared_t031():
     schema, _ = convert("T031")
     assert schema["required"] == ["a"]
-    fitted = adapt_root(bytes_of(cases()["T031"]["input"]))
-    assert json.loads(fitted.schema or b"")["required"] == ["a"]
-    assert [note.where for note in fitted.notes] == ["/required/2"]
+    adapted = adapt_root(bytes_of(cases()["T031"]["input"]))
+    assert json.loads(adapted.schema or b"")["required"] == ["a"]
+    assert [note.where for note in adapted.notes] == ["/required/2"]
 
 
 def test_a_recursive_reference_is_unrolled_to_a_fixed_depth_t033():
@@ -99,9 +99,9 @@ def test_a_recursive_reference_is_unrolled_to_a_fixed_depth_t033():
 
 
 def test_a_missing_root_type_is_added_t034():
-    fitted = adapt_root(bytes_of(cases()["T034"]["input"]["parameters"]))
-    assert json.loads(fitted.schema or b"") == {"type": "object", "properties": {"q": {"type": "string"}}}
-    assert fitted.notes == ()
+    adapted = adapt_root(bytes_of(cases()["T034"]["input"]["parameters"]))
+    assert json.loads(adapted.schema or b"") == {"type": "object", "properties": {"q": {"type": "string"}}}
+    assert adapted.notes == ()
 
 
 def test_objects_without_properties_get_empty_ones_at_every_level_t036():

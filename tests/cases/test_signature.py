@@ -39,8 +39,8 @@ def calls_of(body):
 
 
 def test_t001_a_streamed_signature_reaches_a_chat_client_and_comes_back_on_the_call():
-    told = flow("gemini", "chat", [gemini_chunk(SIGNED_CALL), gemini_chunk({"text": ""}, finish="STOP")])
-    (call,) = list_seen_calls(told.body)
+    result = flow("gemini", "chat", [gemini_chunk(SIGNED_CALL), gemini_chunk({"text": ""}, finish="STOP")])
+    (call,) = list_seen_calls(result.body)
     assert call["extra_content"] == {"google": {"thought_signature": "U0lH"}}
 
     echoed = {**chat_call(call["id"], call["name"], call["arguments"]), "extra_content": call["extra_content"]}
@@ -58,8 +58,8 @@ def test_t001_a_client_that_echoes_only_the_id_does_not_fail_the_turn():
 
 
 def test_t003_a_gemini_signature_is_never_in_the_id_a_messages_client_sees():
-    told = flow("gemini", "messages", [gemini_chunk(SIGNED_CALL, finish="STOP")])
-    thinking, call = list_seen_blocks(told.body)
+    result = flow("gemini", "messages", [gemini_chunk(SIGNED_CALL, finish="STOP")])
+    thinking, call = list_seen_blocks(result.body)
     assert call["id"] == "f1"
     assert thinking["type"] == "thinking"
 
@@ -72,8 +72,8 @@ def test_t003_a_gemini_signature_is_never_in_the_id_a_messages_client_sees():
 @pytest.mark.parametrize("call_id", ["call_3e94__thought__CiIBDDnWx", "call_3e94__thought__" + "CiIB+/Wx==" * 30])
 def test_t003_an_id_with_an_embedded_signature_is_clean_at_a_messages_client(call_id):
     piece = {"index": 0, "id": call_id, "function": {"name": "Read", "arguments": "{}"}}
-    told = flow("chat", "messages", chat_stream({"tool_calls": [piece]}, finish_reason="tool_calls"))
-    (call,) = list_seen_blocks(told.body)
+    result = flow("chat", "messages", chat_stream({"tool_calls": [piece]}, finish_reason="tool_calls"))
+    (call,) = list_seen_blocks(result.body)
     assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", call["id"])
 
 
@@ -91,8 +91,8 @@ def test_t004_a_signature_is_sent_once_on_the_call_that_had_it():
 def test_t004_distinct_signatures_of_text_and_call_are_each_sent_once_and_in_place():
     text = {"text": "I will list files.", "thoughtSignature": "T"}
     call = {"functionCall": {"name": "ls", "args": {}, "id": "c1"}, "thoughtSignature": "S"}
-    told = flow("gemini", "gemini", [gemini_chunk(text, call, finish="STOP")])
-    parts = [part for frame in told.body for part in frame["candidates"][0]["content"]["parts"]]
+    result = flow("gemini", "gemini", [gemini_chunk(text, call, finish="STOP")])
+    parts = [part for frame in result.body for part in frame["candidates"][0]["content"]["parts"]]
     signed = [
         ("call" if "functionCall" in part else "text", part["thoughtSignature"])
         for part in parts
@@ -104,8 +104,8 @@ def test_t004_distinct_signatures_of_text_and_call_are_each_sent_once_and_in_pla
 
 def test_t004_a_text_signature_that_a_client_cannot_hold_is_reported():
     reply = gemini_reply({"text": "I will list files.", "thoughtSignature": "T"}, SIGNED_CALL)
-    told = answer("gemini", "chat", reply)
-    assert loss_pointers(told, "dropped") == {"/candidates/0/content/parts/0/thoughtSignature"}
+    result = answer("gemini", "chat", reply)
+    assert loss_pointers(result, "dropped") == {"/candidates/0/content/parts/0/thoughtSignature"}
 
 
 def test_t006_a_history_without_signatures_gets_the_documented_skip_value_once_a_turn():
@@ -138,17 +138,17 @@ def test_t007_a_signature_from_vertex_goes_back_to_ai_studio_and_code_assist(cli
         {"functionCall": {"name": "news", "args": {"q": "x"}}, "thoughtSignature": "Uw=="},
         usageMetadata={"promptTokenCount": 1, "trafficType": "ON_DEMAND"},
     )
-    told = answer("gemini", client, vertex).body
+    output = answer("gemini", client, vertex).body
     if client == "chat":
-        message = told["choices"][0]["message"]
+        message = output["choices"][0]["message"]
         history = chat_request(HELLO, message, chat_result(message["tool_calls"][0]["id"], "ok"))
     elif client == "messages":
-        result = tool_result(told["content"][-1]["id"], "ok")
-        turns = [{"role": "assistant", "content": told["content"]}, {"role": "user", "content": [result]}]
+        result = tool_result(output["content"][-1]["id"], "ok")
+        turns = [{"role": "assistant", "content": output["content"]}, {"role": "user", "content": [result]}]
         history = messages_request(HELLO, *turns)
     else:
-        result = {"type": "function_call_output", "call_id": told["output"][-1]["call_id"], "output": "ok"}
-        history = {"model": "m", "input": [HELLO, *told["output"], result]}
+        result = {"type": "function_call_output", "call_id": output["output"][-1]["call_id"], "output": "ok"}
+        history = {"model": "m", "input": [HELLO, *output["output"], result]}
     studio = translate_to(client, "gemini", history, model=GEMINI).body
     assist = translate_to(client, "gemini", history, model=GEMINI, form="code_assist").body
     assert [part["thoughtSignature"] for part in calls_of(studio)] == ["Uw=="]
@@ -205,12 +205,12 @@ REDACTED = {"type": "redacted_thinking", "data": "DATA"}
 @pytest.mark.parametrize("client", ["responses", "gemini"])
 @pytest.mark.parametrize("thought", [EMPTY_SIGNED, REDACTED])
 def test_t012_an_empty_signed_thought_survives_the_round_trip_and_stays_first(client, thought):
-    told = answer("messages", client, messages_reply(thought, tool_use("toolu_1", "x"), stop_reason="tool_use")).body
+    output = answer("messages", client, messages_reply(thought, tool_use("toolu_1", "x"), stop_reason="tool_use")).body
     if client == "responses":
         result = {"type": "function_call_output", "call_id": "toolu_1", "output": "ok"}
-        history = {"model": "m", "input": [HELLO, *told["output"], result]}
+        history = {"model": "m", "input": [HELLO, *output["output"], result]}
     else:
-        content = told["candidates"][0]["content"]
+        content = output["candidates"][0]["content"]
         call = next(part["functionCall"] for part in content["parts"] if "functionCall" in part)
         result = {"functionResponse": {"id": call.get("id"), "name": "x", "response": {"output": "ok"}}}
         user = {"role": "user", "parts": [{"text": "q"}]}
@@ -220,9 +220,9 @@ def test_t012_an_empty_signed_thought_survives_the_round_trip_and_stays_first(cl
 
 
 def test_t012_a_signed_thought_for_a_chat_client_is_a_loss():
-    told = answer("messages", "chat", messages_reply(EMPTY_SIGNED, tool_use("toolu_1", "x"), stop_reason="tool_use"))
-    assert [call["id"] for call in told.body["choices"][0]["message"]["tool_calls"]] == ["toolu_1"]
-    assert loss_pointers(told) == {"/content/0/signature"}
+    result = answer("messages", "chat", messages_reply(EMPTY_SIGNED, tool_use("toolu_1", "x"), stop_reason="tool_use"))
+    assert [call["id"] for call in result.body["choices"][0]["message"]["tool_calls"]] == ["toolu_1"]
+    assert loss_pointers(result) == {"/content/0/signature"}
 
 
 def summary_events(index, *texts):
@@ -252,9 +252,9 @@ def test_t013_several_summaries_of_one_reasoning_item_are_one_thinking_block_wit
         {"type": "response.output_item.done", "output_index": 0, "item": whole},
         output=[whole],
     )
-    told = flow("responses", "messages", frames)
-    (thinking,) = list_seen_blocks(told.body)
-    signatures = [frame for frame in of_type(told.body, "content_block_delta") if "signature" in frame["delta"]]
+    result = flow("responses", "messages", frames)
+    (thinking,) = list_seen_blocks(result.body)
+    signatures = [frame for frame in of_type(result.body, "content_block_delta") if "signature" in frame["delta"]]
     assert len(signatures) == 1
     assert thinking["thinking"].replace("\n", "") == "onetwo"
 

@@ -159,8 +159,8 @@ def test_t082_a_vendors_tool_is_mapped_where_there_is_one_like_it(target, model)
         "chat", target, chat_request(tools=[{"type": "code_interpreter"}, {"google_search": {}}]), model=model
     )
     text = json.dumps(asked.body["tools"])
-    wanted = ("code_execution", "web_search") if target == "messages" else ("codeExecution", "googleSearch")
-    assert all(word in text for word in wanted)
+    expected = ("code_execution", "web_search") if target == "messages" else ("codeExecution", "googleSearch")
+    assert all(word in text for word in expected)
 
 
 def test_t082_a_vendors_tool_without_a_counterpart_is_reported():

@@ -83,10 +83,10 @@ def test_t142_usage_is_requested_and_waited_for():
     assert end["delta"]["stop_reason"] == "end_turn"
 
 
-@pytest.mark.parametrize("wanted", [True, False])
-def test_t142_a_chat_client_sees_usage_only_if_it_requested_it(wanted):
-    options = ASKED_FOR_USAGE if wanted else {"stream": True}
+@pytest.mark.parametrize("expected", [True, False])
+def test_t142_a_chat_client_sees_usage_only_if_it_requested_it(expected):
+    options = ASKED_FOR_USAGE if expected else {"stream": True}
     asked = translate_to("chat", "messages", chat_request(**options), model="claude-opus-4-8")
-    told = flow("messages", "chat", messages_stream(TEXT), asked).body
-    assert len(_usage_of(told)) == wanted
-    assert len([frame for frame in told if isinstance(frame, dict) and frame["choices"] == []]) == wanted
+    result = flow("messages", "chat", messages_stream(TEXT), asked).body
+    assert len(_usage_of(result)) == expected
+    assert len([frame for frame in result if isinstance(frame, dict) and frame["choices"] == []]) == expected

@@ -64,9 +64,9 @@ def flow_bytes(source: str, target: str, raw: bytes, asked: Asked | None = None,
     """Translate a stream of `source`, given as bytes, in pieces of `size`."""
     translator = StreamTranslator(source, target, asked.context if asked is not None else Context())
     step = size or max(len(raw), 1)
-    told = b"".join(translator.feed(raw[start : start + step]) for start in range(0, len(raw), step))
-    told += translator.close()
-    return Answered(frames_of(told), translator.losses, told)
+    events = b"".join(translator.feed(raw[start : start + step]) for start in range(0, len(raw), step))
+    events += translator.close()
+    return Answered(frames_of(events), translator.losses, events)
 
 
 def encode(value: Any) -> bytes:
@@ -92,6 +92,6 @@ def frames_of(raw: bytes) -> list[Any]:
     return [line if line == DONE else json.loads(line) for line in lines]
 
 
-def loss_pointers(told: Asked | Answered, kind: str = "") -> set[str]:
+def loss_pointers(result: Asked | Answered, kind: str = "") -> set[str]:
     """Return the pointers of the losses."""
-    return {loss.where for loss in told.losses if not kind or loss.kind == kind}
+    return {loss.where for loss in result.losses if not kind or loss.kind == kind}

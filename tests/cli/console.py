@@ -12,12 +12,12 @@ def run(monkeypatch, tmp_path, arguments, given=b""):
     """Run the command; return its exit code, its output, and its standard error."""
     source = tmp_path / "stdin"
     source.write_bytes(given)
-    written, told = io.BytesIO(), io.StringIO()
+    written, result = io.BytesIO(), io.StringIO()
     with source.open("rb") as pipe:
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=pipe, fileno=pipe.fileno))
         monkeypatch.setattr(
             sys, "stdout", SimpleNamespace(buffer=written, fileno=lambda: os.open(os.devnull, os.O_WRONLY))
         )
-        monkeypatch.setattr(sys, "stderr", told)
+        monkeypatch.setattr(sys, "stderr", result)
         code = main(arguments)
-    return code, written.getvalue(), told.getvalue()
+    return code, written.getvalue(), result.getvalue()

@@ -43,7 +43,7 @@ class Terminal:
         self.process = process
         self._bytes = b""
         self._read = 0
-        """How far it was looked at, of what is seen."""
+        """How much of the output the steps have consumed."""
 
     @property
     def raw(self) -> str:

@@ -26,15 +26,15 @@ def work(line, **options):
     raw = line if isinstance(line, bytes) else json.dumps(line).encode()
     results = io.BytesIO()
     assert run_batch(io.BytesIO(raw), results, strict=options.get("strict", False)) == 0
-    (told,) = results.getvalue().splitlines()
-    return json.loads(told)
+    (lines,) = results.getvalue().splitlines()
+    return json.loads(lines)
 
 
-def problem(told):
-    assert told.keys() == {"id", "ok", "problem"}
-    assert told["ok"] is False
-    assert told["problem"].keys() == {"kind", "message", "where"}
-    return told["id"], told["problem"]["kind"], told["problem"]["where"]
+def problem(result):
+    assert result.keys() == {"id", "ok", "problem"}
+    assert result["ok"] is False
+    assert result["problem"].keys() == {"kind", "message", "where"}
+    return result["id"], result["problem"]["kind"], result["problem"]["where"]
 
 
 def test_a_request_line_returns_body_model_stream_and_losses():
@@ -49,8 +49,8 @@ def test_a_request_line_returns_body_model_stream_and_losses():
 
 
 def test_a_request_without_a_model_keeps_its_own():
-    told = work({name: value for name, value in ASK.items() if name != "model"})
-    assert (told["model"], told["result"]["model"]) == ("m", "m")
+    result = work({name: value for name, value in ASK.items() if name != "model"})
+    assert (result["model"], result["result"]["model"]) == ("m", "m")
 
 
 def test_streaming_is_set_in_the_line_if_the_body_has_no_field_for_it():
@@ -62,8 +62,8 @@ def test_streaming_is_set_in_the_line_if_the_body_has_no_field_for_it():
         "stream": True,
         "body": {"contents": []},
     }
-    told = work(line)
-    assert (told["stream"], told["result"]["stream"]) == (True, True)
+    result = work(line)
+    assert (result["stream"], result["result"]["stream"]) == (True, True)
 
 
 @pytest.mark.parametrize(("line", "options"), [(ASK | {"strict": True}, {}), (ASK, {"strict": True})])
@@ -79,8 +79,8 @@ def test_a_line_can_reject_informational_losses():
 
 
 def test_a_response_line_returns_body_and_losses():
-    told = work({"id": 1, "op": "response", "from": "gemini", "to": "chat", "body": REPLY | {"x": 1}})
-    assert told["result"]["choices"][0]["message"]["content"] == "hi"
+    result = work({"id": 1, "op": "response", "from": "gemini", "to": "chat", "body": REPLY | {"x": 1}})
+    assert result["result"]["choices"][0]["message"]["content"] == "hi"
     loss = {
         "where": "/x",
         "what": "not known to the client's dialect",
@@ -88,7 +88,7 @@ def test_a_response_line_returns_body_and_losses():
         "grade": "material",
         "leaves": 1,
     }
-    assert told == {"id": 1, "ok": True, "result": told["result"], "losses": [loss]}
+    assert result == {"id": 1, "ok": True, "result": result["result"], "losses": [loss]}
 
 
 TOOLS = [{"type": "function", "function": {"name": "f 1", "parameters": {"type": "object", "properties": {}}}}]
@@ -107,52 +107,52 @@ ANSWER = {"from": "gemini", "to": "chat", "model": "gemini-2.5-pro"}
     ids=["clients", "upstreams", "none"],
 )
 def test_a_reply_answers_the_clients_request_and_not_the_upstreams(request_, name):
-    told = work({**ANSWER, "op": "response", "body": CALLING, **request_})
-    assert told["result"]["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == name
-    told = work({**ANSWER, "op": "stream", "sse": "data: " + json.dumps(CALLING) + "\n\n", **request_})
-    assert f'"name":"{name}"' in told["sse"]
+    result = work({**ANSWER, "op": "response", "body": CALLING, **request_})
+    assert result["result"]["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == name
+    result = work({**ANSWER, "op": "stream", "sse": "data: " + json.dumps(CALLING) + "\n\n", **request_})
+    assert f'"name":"{name}"' in result["sse"]
 
 
 def test_a_stream_line_returns_text_and_losses():
-    told = work({"id": None, "op": "stream", "from": "gemini", "to": "chat", "sse": SSE})
-    assert told["sse"].endswith("data: [DONE]\n\n")
-    assert '"content":"hi"' in told["sse"]
-    assert told == {"id": None, "ok": True, "result": None, "sse": told["sse"], "losses": []}
+    result = work({"id": None, "op": "stream", "from": "gemini", "to": "chat", "sse": SSE})
+    assert result["sse"].endswith("data: [DONE]\n\n")
+    assert '"content":"hi"' in result["sse"]
+    assert result == {"id": None, "ok": True, "result": None, "sse": result["sse"], "losses": []}
 
 
 def test_the_losses_of_a_stream_are_returned():
     image = [{"inlineData": {"mimeType": "image/png", "data": "AA=="}}]
     reply = {**REPLY, "candidates": [{"content": {"role": "model", "parts": image}, "finishReason": "STOP"}]}
-    told = work({"op": "stream", "from": "gemini", "to": "chat", "sse": "data: " + json.dumps(reply) + "\n\n"})
-    assert [(loss["kind"], loss["leaves"]) for loss in told["losses"]] == [("dropped", 2)]
+    result = work({"op": "stream", "from": "gemini", "to": "chat", "sse": "data: " + json.dumps(reply) + "\n\n"})
+    assert [(loss["kind"], loss["leaves"]) for loss in result["losses"]] == [("dropped", 2)]
 
 
 def test_a_stream_for_the_neutral_view_is_its_reply():
-    told = work({"op": "stream", "from": "gemini", "to": "core", "sse": SSE})
-    assert told == {"id": None, "ok": True, "result": told["result"], "losses": []}
-    assert told["result"]["parts"] == [{"type": "text", "text": "hi"}]
+    result = work({"op": "stream", "from": "gemini", "to": "core", "sse": SSE})
+    assert result == {"id": None, "ok": True, "result": result["result"], "losses": []}
+    assert result["result"]["parts"] == [{"type": "text", "text": "hi"}]
 
 
 def test_a_request_for_the_neutral_view_has_no_separate_model():
-    told = work({"op": "request", "from": "chat", "to": "core", "body": HELLO})
-    assert told.keys() == {"id", "ok", "result", "losses"}
-    assert told["result"]["sampling"] == {"max_tokens": 50, "seed": 7}
+    result = work({"op": "request", "from": "chat", "to": "core", "body": HELLO})
+    assert result.keys() == {"id", "ok", "result", "losses"}
+    assert result["result"]["sampling"] == {"max_tokens": 50, "seed": 7}
 
 
 @pytest.mark.parametrize(
-    ("status", "told_status", "kind"), [({"status": 429}, 429, "rate_limit_error"), ({}, 502, "api_error")]
+    ("status", "written_status", "kind"), [({"status": 429}, 429, "rate_limit_error"), ({}, 502, "api_error")]
 )
-def test_an_error_page_that_is_not_json_is_described_by_its_status(status, told_status, kind):
-    told = work({"op": "error", "from": "chat", "to": "messages", "body": "<html>oops</html>", **status})
-    assert (told["status"], told["result"]["error"]["type"]) == (told_status, kind)
-    assert told.keys() == {"id", "ok", "result", "status", "headers", "losses"}
+def test_an_error_page_that_is_not_json_is_described_by_its_status(status, written_status, kind):
+    result = work({"op": "error", "from": "chat", "to": "messages", "body": "<html>oops</html>", **status})
+    assert (result["status"], result["result"]["error"]["type"]) == (written_status, kind)
+    assert result.keys() == {"id", "ok", "result", "status", "headers", "losses"}
     page = translate_error(status.get("status", 500), {}, b"<html>oops</html>", "chat", "messages")
-    assert told["result"] == json.loads(page.body)
+    assert result["result"] == json.loads(page.body)
 
 
 def test_a_result_that_is_not_json_is_returned_as_text():
-    told = work({"op": "response", "from": "chat", "to": "chat", "body": "<html>"})
-    assert told["result"] == "<html>"
+    result = work({"op": "response", "from": "chat", "to": "chat", "body": "<html>"})
+    assert result["result"] == "<html>"
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_an_invalid_line_returns_a_problem(line, identifier, kind, where):
 
 
 def test_an_unknown_value_is_reported_with_the_known_ones():
-    told = work(ASK | {"op": "dream"})
-    assert told["problem"]["message"] == "unknown op 'dream'; use one of request, response, stream, error"
+    result = work(ASK | {"op": "dream"})
+    assert result["problem"]["message"] == "unknown op 'dream'; use one of request, response, stream, error"
 
 
 def test_an_unexpected_exception_is_an_internal_problem(monkeypatch):
@@ -185,8 +185,8 @@ def test_an_unexpected_exception_is_an_internal_problem(monkeypatch):
         raise ZeroDivisionError("oops")
 
     monkeypatch.setattr(batch, "perform", broken)
-    told = run_line(json.dumps(ASK).encode())
-    assert told == {
+    result = run_line(json.dumps(ASK).encode())
+    assert result == {
         "id": "a",
         "ok": False,
         "problem": {"kind": "internal", "message": "ZeroDivisionError: oops", "where": ""},

@@ -28,13 +28,13 @@ def handler(**flags) -> Handler:
 
 
 def test_a_tool_with_side_effects_needs_approval_until_always_or_if_not_preapproved():
-    wish = ApprovalRequest(run="r", call=call(), handler=handler(side_effects=True))
+    requested = ApprovalRequest(run="r", call=call(), handler=handler(side_effects=True))
     consent = ConsentPolicy(lambda _: False)
-    assert consent(wish) == "ask"
-    assert consent.describe_scope(wish.call) == "every call of send in this conversation"
-    consent.grant_always(wish.call)
-    assert consent(wish) == "allow"
-    assert ConsentPolicy(lambda name: name == "send")(wish) == "allow"
+    assert consent(requested) == "ask"
+    assert consent.describe_scope(requested.call) == "every call of send in this conversation"
+    consent.grant_always(requested.call)
+    assert consent(requested) == "allow"
+    assert ConsentPolicy(lambda name: name == "send")(requested) == "allow"
     assert ConsentPolicy(lambda _: False)(ApprovalRequest(run="r", call=call(), handler=handler())) == "allow"
 
 
@@ -42,19 +42,19 @@ def test_always_for_what_leaves_covers_one_host_and_neither_another_nor_an_uncle
     consent = ConsentPolicy(lambda _: True)
     sending = handler(sends_out=True, destination="url")
 
-    def wished(url):
-        wish = ApprovalRequest(
+    def build_option(url):
+        requested = ApprovalRequest(
             run="r", call=call(url=url), handler=sending, egress_reason="something untrusted was read"
         )
-        assert consent(wish) == "ask"
-        return wish.call
+        assert consent(requested) == "ask"
+        return requested.call
 
-    first = wished("https://a.example/1")
+    first = build_option("https://a.example/1")
     assert not consent.is_granted(first)
     consent.grant_always(first)
-    assert consent.is_granted(wished("https://a.example/2"))
-    assert not consent.is_granted(wished("https://b.example/"))
-    unclear = wished("https://a.example\\@b.example/")
+    assert consent.is_granted(build_option("https://a.example/2"))
+    assert not consent.is_granted(build_option("https://b.example/"))
+    unclear = build_option("https://a.example\\@b.example/")
     assert consent.describe_scope(unclear) == ""
     consent.grant_always(unclear)
     assert not consent.is_granted(unclear)

@@ -62,8 +62,8 @@ def alone(tmp_path, monkeypatch):
 
 def run(capsys, *arguments):
     code = main(["config", *arguments])
-    told = capsys.readouterr()
-    return code, told.out, told.err
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
 
 
 def test_effective_values_are_shown_with_their_source_and_without_secrets(alone, monkeypatch, capsys):
@@ -71,9 +71,9 @@ def test_effective_values_are_shown_with_their_source_and_without_secrets(alone,
     monkeypatch.setenv("GEMINI_API_KEY", "g-secret-key")
     monkeypatch.setenv("OURS", "our-secret-key")
     monkeypatch.setenv("GEMINI_USE_NATIVE_FUNCTION_CALLING", "false")
-    code, told, _ = run(capsys)
+    code, captured, _ = run(capsys)
     assert code == 0
-    lines = told.splitlines()
+    lines = captured.splitlines()
     assert lines[0] == "# dragoman.toml"
     for line in (
         "strict = true  # the file",
@@ -93,7 +93,7 @@ def test_effective_values_are_shown_with_their_source_and_without_secrets(alone,
     ):
         assert line in lines
     for secret in ("g-secret", "our-secret", "plain-secret", "literal-secret", "hush-hush"):
-        assert secret not in told
+        assert secret not in captured
 
 
 def test_the_shown_configuration_is_a_file_with_the_same_meaning(alone, monkeypatch, capsys):
@@ -101,8 +101,8 @@ def test_the_shown_configuration_is_a_file_with_the_same_meaning(alone, monkeypa
     environment = {"GEMINI_API_KEY": "g-secret-key", "OURS": "our-secret-key"}
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    _, told, _ = run(capsys, "show")
-    (alone / "shown.toml").write_text(told)
+    _, captured, _ = run(capsys, "show")
+    (alone / "shown.toml").write_text(captured)
     shown, real = load(alone / "shown.toml"), load(alone / "dragoman.toml")
     assert structs.replace(shown.server, keys=()) == structs.replace(real.server, keys=())
     assert (shown.models, list(shown.upstreams)) == (real.models, list(real.upstreams))
@@ -113,15 +113,15 @@ def test_the_shown_configuration_is_a_file_with_the_same_meaning(alone, monkeypa
 def test_automatic_upstreams_show_their_reason(alone, monkeypatch, capsys):
     assert 'kind = "simulator"  # no key is set' in run(capsys)[1]
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-secret-key")
-    told = run(capsys)[1]
-    assert 'api_key = "[redacted]"  # the variable ANTHROPIC_API_KEY' in told
-    assert "[upstreams.simulator]" not in told
+    captured = run(capsys)[1]
+    assert 'api_key = "[redacted]"  # the variable ANTHROPIC_API_KEY' in captured
+    assert "[upstreams.simulator]" not in captured
 
 
 def test_external_servers_from_the_variable_show_their_source(alone, monkeypatch, capsys):
     monkeypatch.setenv("GEMINI_MCP_SERVERS", '[{"name": "clock", "command": "tick", "env": {"TOKEN": "t-secret"}}]')
-    told = run(capsys)[1]
-    table = told.partition("[tools.clock]\n")[2].splitlines()
+    captured = run(capsys)[1]
+    table = captured.partition("[tools.clock]\n")[2].splitlines()
     for line in (
         'command = "tick"  # the variable GEMINI_MCP_SERVERS',
         'env = { "TOKEN" = "[redacted]" }  # the variable GEMINI_MCP_SERVERS',
@@ -129,7 +129,7 @@ def test_external_servers_from_the_variable_show_their_source(alone, monkeypatch
         "timeout = 30.0  # default",
     ):
         assert line in table
-    assert "t-secret" not in told
+    assert "t-secret" not in captured
 
 
 @pytest.mark.parametrize("place", [("--config", "FILE", "check"), ("check", "--config", "FILE")])
@@ -142,8 +142,8 @@ def test_a_file_is_checked(alone, capsys, place):
         f"{file}: the configuration is valid; to test the upstreams, run `dragoman doctor`\n",
     )
     file.write_text('[server]\nlisten = "0.0.0.0:80"\n')
-    code, _, told = run(capsys, *arguments)
-    assert (code, told.startswith(f"dragoman: {file}: server.keys: ")) == (2, True)
+    code, _, captured = run(capsys, *arguments)
+    assert (code, captured.startswith(f"dragoman: {file}: server.keys: ")) == (2, True)
 
 
 def test_an_unknown_tool_of_an_agent_is_reported(alone, capsys):
@@ -151,9 +151,9 @@ def test_an_unknown_tool_of_an_agent_is_reported(alone, capsys):
         '[tools.files]\ncommand = "x"\n[agents.a]\nmodel = "m"\n'
         'tools = ["files", "files__read", "file*", "*", "web_fetch", "web_*", "fils", "fils__read", "other_*"]\n'
     )
-    code, _, told = run(capsys, "check")
+    code, _, captured = run(capsys, "check")
     assert code == 0
-    assert [line.partition("agents.a.tools: ")[2] for line in told.splitlines()] == [
+    assert [line.partition("agents.a.tools: ")[2] for line in captured.splitlines()] == [
         "unknown tool or server 'fils': did you mean files?",
         "unknown tool or server 'fils__read': did you mean files?",
         "unknown tool or server 'other_*'; known names are files, web_fetch, read_artifact",
@@ -162,8 +162,8 @@ def test_an_unknown_tool_of_an_agent_is_reported(alone, capsys):
 
 def test_a_wrong_file_is_not_shown(alone, capsys):
     (alone / "dragoman.toml").write_text("[server]\nlistn = 1\n")
-    code, told, error = run(capsys)
-    assert (code, told) == (2, "")
+    code, captured, error = run(capsys)
+    assert (code, captured) == (2, "")
     assert "did you mean `listen`?" in error
 
 
@@ -192,9 +192,9 @@ def test_an_unknown_key_is_reported_with_the_nearest_known_one(tmp_path, text, w
 
 
 def test_the_example_can_be_used_as_it_is(alone, capsys):
-    code, told, _ = run(capsys, "example")
-    assert (code, told) == (0, EXAMPLE)
-    (alone / "dragoman.toml").write_text(told)
+    code, captured, _ = run(capsys, "example")
+    assert (code, captured) == (0, EXAMPLE)
+    (alone / "dragoman.toml").write_text(captured)
     config = load(alone / "dragoman.toml", ENVIRONMENT)
     assert {table.kind for table in config.upstreams.values()} >= {"gemini", "anthropic", "openai", "code-assist"}
 
@@ -221,16 +221,16 @@ def test_the_example_has_every_key(table):
 
 def test_a_hashed_key_lets_its_key_in(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.StringIO("my-key\n"))
-    code, told, _ = run(capsys, "hash-key")
+    code, captured, _ = run(capsys, "hash-key")
     assert code == 0
-    access = Access([Key(hash=told.strip().removeprefix("sha256:"), name="me")])
+    access = Access([Key(hash=captured.strip().removeprefix("sha256:"), name="me")])
     request = Request("GET", "/", (("host", "x"), ("x-api-key", "my-key")))
     assert access.authorize(request).name == "me"
 
 
 def test_a_new_key_is_made_with_its_hash(monkeypatch, capsys):
-    _, told, _ = run(capsys, "hash-key", "--new")
-    key, hashed = told.split()
+    _, captured, _ = run(capsys, "hash-key", "--new")
+    key, hashed = captured.split()
     assert len(key) > 40
     monkeypatch.setattr(sys, "stdin", io.StringIO(key))
     assert run(capsys, "hash-key")[1].strip() == hashed

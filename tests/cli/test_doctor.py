@@ -109,9 +109,9 @@ def test_a_missing_key_is_reported_readably(tmp_path, capsys):
     file = tmp_path / "dragoman.toml"
     file.write_text('[upstreams.a]\nkind = "gemini"\n')
     assert main(["doctor", "--config", str(file)]) == 2
-    told = capsys.readouterr().out
-    assert "upstreams.a.api_key" in told
-    assert "env:GEMINI_API_KEY" in told
+    captured = capsys.readouterr().out
+    assert "upstreams.a.api_key" in captured
+    assert "env:GEMINI_API_KEY" in captured
 
 
 def test_an_unreachable_upstream_is_reported_readably(tmp_path, capsys):
@@ -120,11 +120,11 @@ def test_an_unreachable_upstream_is_reported_readably(tmp_path, capsys):
     file = tmp_path / "dragoman.toml"
     file.write_text(f'[upstreams.b]\nkind = "openai"\nbase_url = "http://127.0.0.1:{port}"\n')
     assert main(["doctor", "--config", str(file)]) == 1
-    told = capsys.readouterr().out.splitlines()
-    assert told[0].startswith("ok    configuration: ")
-    assert told[1] == "ok    b credentials: none are sent"
-    assert told[2].startswith(f"FAIL  b reachable: 127.0.0.1:{port} cannot be reached")
-    assert told[3] == "      what to do: check base_url in [upstreams.b], the network and HTTPS_PROXY"
+    captured = capsys.readouterr().out.splitlines()
+    assert captured[0].startswith("ok    configuration: ")
+    assert captured[1] == "ok    b credentials: none are sent"
+    assert captured[2].startswith(f"FAIL  b reachable: 127.0.0.1:{port} cannot be reached")
+    assert captured[3] == "      what to do: check base_url in [upstreams.b], the network and HTTPS_PROXY"
 
 
 def test_invalid_google_credentials_are_reported(tmp_path, capsys):

@@ -50,16 +50,16 @@ def headers_of(request) -> dict[str, str]:
 
 def test_what_had_left_is_sent_again_byte_for_byte_past_all_rules(replay, monkeypatch):
     monkeypatch.setenv("GEMINI_API_KEY", "mine")
-    code, out, told, (heard,) = replay()
-    assert (code, heard.body, heard.target) == (0, LEFT, PATH)
+    code, out, result, (received,) = replay()
+    assert (code, received.body, received.target) == (0, LEFT, PATH)
     assert json.loads(out)["candidates"]
-    assert told == f"dragoman: POST {PATH}: 200\n"
-    assert headers_of(heard)["x-goog-api-key"] == "mine"
+    assert result == f"dragoman: POST {PATH}: 200\n"
+    assert headers_of(received)["x-goog-api-key"] == "mine"
 
 
 def test_the_original_request_gets_the_current_rules(replay):
-    code, _, _, (heard,) = replay("--came", "--header", "x-goog-api-key: mine")
-    sent = json.loads(heard.body)
+    code, _, _, (received,) = replay("--came", "--header", "x-goog-api-key: mine")
+    sent = json.loads(received.body)
     assert code == 0
     assert sent["contents"] == json.loads(CAME)["contents"]
     assert sent["systemInstruction"]["parts"][0]["text"] == "Be brief."
@@ -79,26 +79,26 @@ def test_the_original_request_gets_the_current_rules(replay):
 def test_credentials_are_found_as_googles_clients_find_them(replay, monkeypatch, target, shown):
     monkeypatch.setenv("GEMINI_API_KEY", "key")
     monkeypatch.setenv("GOOGLE_CLOUD_ACCESS_TOKEN", "token")
-    _, _, _, (heard,) = replay(target=target, target_left=target)
+    _, _, _, (received,) = replay(target=target, target_left=target)
     name, value = shown
-    assert headers_of(heard)[name] == value
-    assert ({"authorization", "x-goog-api-key"} - {name}).isdisjoint(headers_of(heard))
+    assert headers_of(received)[name] == value
+    assert ({"authorization", "x-goog-api-key"} - {name}).isdisjoint(headers_of(received))
 
 
 def test_a_header_of_the_user_has_precedence_and_may_come_from_the_environment(replay, monkeypatch):
     monkeypatch.setenv("GEMINI_API_KEY", "key")
     monkeypatch.setenv("MY_TOKEN", "Bearer mine")
-    _, _, _, (heard,) = replay("--header", "Authorization: env:MY_TOKEN", "--header", "user-agent: me")
-    assert headers_of(heard)["authorization"] == "Bearer mine"
-    assert headers_of(heard)["user-agent"] == "me"
-    assert "x-goog-api-key" not in headers_of(heard)
+    _, _, _, (received,) = replay("--header", "Authorization: env:MY_TOKEN", "--header", "user-agent: me")
+    assert headers_of(received)["authorization"] == "Bearer mine"
+    assert headers_of(received)["user-agent"] == "me"
+    assert "x-goog-api-key" not in headers_of(received)
 
 
 def test_an_error_reply_is_printed_and_sets_the_exit_code(replay):
-    code, out, told, _ = replay()
+    code, out, result, _ = replay()
     assert code == 1
     assert json.loads(out)["error"]
-    assert ": 40" in told
+    assert ": 40" in result
 
 
 @pytest.mark.parametrize(
@@ -110,13 +110,13 @@ def test_an_error_reply_is_printed_and_sets_the_exit_code(replay):
     ],
 )
 def test_a_request_that_cannot_be_sent_gets_a_readable_error(replay, options, more, words):
-    code, _, told, heard = replay(*options, **more)
-    assert (code, heard) == (2, [])
-    assert words in told
+    code, _, result, received = replay(*options, **more)
+    assert (code, received) == (2, [])
+    assert words in result
 
 
 def test_it_can_be_shown_without_being_sent(replay):
-    code, out, _, heard = replay("--show", rules=("tools put in",))
-    assert (code, heard) == (0, [])
+    code, out, _, received = replay("--show", rules=("tools put in",))
+    assert (code, received) == (0, [])
     assert b"rules: tools put in" in out
     assert b'-           "text": "came"' in out

@@ -78,8 +78,8 @@ def test_code_assist_both_ways():
     assert json.loads(back.body)["messages"] == HELLO["messages"]
     answered = json.loads(job("response", "gemini", "code-assist", REPLY).body)
     assert answered["response"]["candidates"][0]["content"] == REPLY["candidates"][0]["content"]
-    heard = json.loads(job("response", "gemini", "chat", answered).body)
-    assert heard["choices"][0]["message"]["content"] == "hi"
+    body = json.loads(job("response", "gemini", "chat", answered).body)
+    assert body["choices"][0]["message"]["content"] == "hi"
 
 
 @pytest.mark.parametrize(("target", "kind"), [("messages", "rate_limit_error"), ("code-assist", "RESOURCE_EXHAUSTED")])
@@ -138,8 +138,8 @@ def test_the_neutral_view_of_a_stream_that_failed_has_its_parts_and_its_problem(
 
 def test_a_stream_for_code_assist_is_wrapped():
     stream = open_stream("gemini", "code-assist")
-    told = stream.feed(SSE) + stream.close()
-    frames = [json.loads(line[6:]) for line in told.splitlines() if line.startswith(b"data: ")]
+    events = stream.feed(SSE) + stream.close()
+    frames = [json.loads(line[6:]) for line in events.splitlines() if line.startswith(b"data: ")]
     assert frames
     assert all(frame.keys() == {"response"} for frame in frames)
 

@@ -83,8 +83,8 @@ def test_it_answers_within_half_a_second_of_work(tmp_path):
 
 def test_the_command_loads_nothing_for_other_subcommands():
     script = "import sys, dragoman.cli; print(*sys.modules)"
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)  # noqa: S603
-    loaded = set(told.stdout.split())
+    captured = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)  # noqa: S603
+    loaded = set(captured.stdout.split())
     assert "dragoman.cli.simulate" in loaded
     heavy = (
         "asyncio",
@@ -123,9 +123,9 @@ def test_faults_are_listed(capsys):
 )
 def test_invalid_options_are_reported(arguments, words, capsys):
     assert main(["simulate", *arguments]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("dragoman: ")
-    assert words in told
+    captured = capsys.readouterr().err
+    assert captured.startswith("dragoman: ")
+    assert words in captured
 
 
 def test_a_port_in_use_is_reported(capsys):

@@ -30,33 +30,33 @@ def dragoman(monkeypatch, tmp_path):
 
 
 def test_a_request_is_translated_and_its_losses_are_printed(dragoman):
-    code, written, told = dragoman("request", *TO_CLAUDE, given=CHAT)
+    code, written, result = dragoman("request", *TO_CLAUDE, given=CHAT)
     assert (code, json.loads(written)) == (0, CLAUDE)
     assert written.endswith(b"}\n")
-    assert told == f"material dropped /seed: {SEED}\n"
+    assert result == f"material dropped /seed: {SEED}\n"
 
 
 def test_losses_are_printed_as_json_for_programs(dragoman):
-    code, _, told = dragoman("request", *TO_CLAUDE, "--losses", "json", given=CHAT)
-    assert (code, json.loads(told)) == (
+    code, _, result = dragoman("request", *TO_CLAUDE, "--losses", "json", given=CHAT)
+    assert (code, json.loads(result)) == (
         0,
         [{"where": "/seed", "what": SEED, "kind": "dropped", "grade": "material", "leaves": 1}],
     )
-    assert told.endswith("]\n")
+    assert result.endswith("]\n")
     assert dragoman("request", *TO_CLAUDE, "--losses", "json", given=PLAIN)[2] == "[]\n"
 
 
 def test_a_loss_of_the_whole_document_is_reported_at_its_root(dragoman):
     asked = {"model": "m", "input": []}
     given = json.dumps(asked).encode()
-    _, _, told = dragoman("request", "--from", "responses", "--to", "chat", "--model", "gpt-4.1", given=given)
-    assert told.startswith("material approximated /: the request has no messages")
+    _, _, result = dragoman("request", "--from", "responses", "--to", "chat", "--model", "gpt-4.1", given=given)
+    assert result.startswith("material approximated /: the request has no messages")
 
 
 def test_strict_refuses_losses_with_exit_code_1(dragoman):
-    code, written, told = dragoman("request", *TO_CLAUDE, "--strict", given=CHAT)
+    code, written, result = dragoman("request", *TO_CLAUDE, "--strict", given=CHAT)
     message = f"strict mode: the request cannot be translated without loss: dropped /seed: {SEED}"
-    assert (code, written, told) == (1, b"", f"dragoman: unsupported at /seed: {message}\n")
+    assert (code, written, result) == (1, b"", f"dragoman: unsupported at /seed: {message}\n")
     assert dragoman("request", *TO_CLAUDE, "--strict", given=PLAIN)[0] == 0
 
 
@@ -79,16 +79,16 @@ def test_the_leaves_of_a_dropped_value_are_printed_on_request(dragoman):
 
 
 def test_a_problem_without_a_pointer_is_printed_without_one(dragoman):
-    code, written, told = dragoman("request", *TO_CLAUDE, given=b"{")
+    code, written, result = dragoman("request", *TO_CLAUDE, given=b"{")
     assert (code, written) == (1, b"")
-    assert told.startswith("dragoman: invalid_request: ")
+    assert result.startswith("dragoman: invalid_request: ")
 
 
 def test_a_response_is_translated(dragoman):
-    code, written, told = dragoman("response", "--from", "gemini", "--to", "chat", given=json.dumps(REPLY).encode())
+    code, written, result = dragoman("response", "--from", "gemini", "--to", "chat", given=json.dumps(REPLY).encode())
     assert code == 0
     assert json.loads(written)["choices"][0]["message"]["content"] == "hi"
-    assert told == "informational dropped /candidates/0/avgLogprobs: not known to the client's dialect\n"
+    assert result == "informational dropped /candidates/0/avgLogprobs: not known to the client's dialect\n"
 
 
 def test_a_response_answers_the_request_in_a_file(dragoman, tmp_path):
@@ -105,9 +105,11 @@ def test_a_response_answers_the_request_in_a_file(dragoman, tmp_path):
 
 @pytest.mark.parametrize(("options", "kind"), [(["--status", "429"], "rate_limit_error"), ([], "api_error")])
 def test_an_error_is_translated_by_its_status(dragoman, options, kind):
-    code, written, told = dragoman("error", "--from", "chat", "--to", "messages", *options, given=b"<html>oops</html>")
+    code, written, result = dragoman(
+        "error", "--from", "chat", "--to", "messages", *options, given=b"<html>oops</html>"
+    )
     assert (code, json.loads(written)["error"]["type"]) == (0, kind)
-    assert told == "material dropped /: not an API error: only the status is sent\n"
+    assert result == "material dropped /: not an API error: only the status is sent\n"
 
 
 SSE = (
@@ -117,7 +119,7 @@ SSE = (
 
 
 def test_a_stream_is_translated_to_its_end(dragoman):
-    code, written, told = dragoman("stream", "--from", "chat", "--to", "messages", given=SSE)
+    code, written, result = dragoman("stream", "--from", "chat", "--to", "messages", given=SSE)
     events = [line[7:] for line in written.decode().splitlines() if line.startswith("event: ")]
     assert events == [
         "message_start",
@@ -127,7 +129,7 @@ def test_a_stream_is_translated_to_its_end(dragoman):
         "message_delta",
         "message_stop",
     ]
-    assert (code, told) == (0, "")
+    assert (code, result) == (0, "")
 
 
 def test_a_cut_stream_ends_in_an_error_of_the_clients_dialect(dragoman):
@@ -214,14 +216,14 @@ def test_a_live_pipe_prints_what_it_received_before_it_is_closed():
         watch.start()
         process.stdin.write(first + b"\n\n")
         process.stdin.flush()
-        heard = b""
-        while b'"text":"hi"' not in heard:
+        received = b""
+        while b'"text":"hi"' not in received:
             line = process.stdout.readline()
             assert line, "the pipe was closed before it told what it had heard"
-            heard += line
+            received += line
         process.stdin.write(rest)
         process.stdin.close()
-        heard += process.stdout.read()
+        received += process.stdout.read()
         watch.cancel()
         assert process.wait() == 0
-    assert heard.count(b"event: message_stop") == 1
+    assert received.count(b"event: message_stop") == 1

@@ -118,10 +118,10 @@ def test_a_file_without_upstreams_is_like_no_file_in_that(tmp_path):
 )
 def test_an_error_names_the_file_the_key_and_what_would_be_right(tmp_path, text, key, words):
     file = write(tmp_path, text)
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as error:
         load(file, {})
-    assert str(told.value).startswith(f"{file}: {key}")
-    assert words in str(told.value)
+    assert str(error.value).startswith(f"{file}: {key}")
+    assert words in str(error.value)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
@@ -139,7 +139,7 @@ def test_the_documented_file_is_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("file", "said", "native"),
+    ("file", "output", "native"),
     [
         ("", "", True),
         ("", "true", True),
@@ -150,8 +150,8 @@ def test_the_documented_file_is_one(tmp_path):
         ("use_native_function_calling = true", "off", False),
     ],
 )
-def test_the_file_and_the_environment_can_disable_native_function_calling(tmp_path, monkeypatch, file, said, native):
-    environment = {"GEMINI_USE_NATIVE_FUNCTION_CALLING": said}
+def test_the_file_and_the_environment_can_disable_native_function_calling(tmp_path, monkeypatch, file, output, native):
+    environment = {"GEMINI_USE_NATIVE_FUNCTION_CALLING": output}
     config = load(write(tmp_path, f"[server]\n{file}\n"), environment)
     assert config.server.use_native_function_calling is native
     if not file:

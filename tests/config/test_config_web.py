@@ -29,14 +29,14 @@ def test_what_is_configured_is_what_the_tool_does(tmp_path):
     (tmp_path / "a.txt").write_text("in the file")
     config = configure(tmp_path, f'files = ["{tmp_path}"]\nseconds = 7\ndeny = ["evil.example"]')
 
-    async def told(url: str) -> str:
+    async def read_file(url: str) -> str:
         call = ToolCall(id="1", name="web_fetch", arguments=json.dumps({"url": url}))
         async with open_tool_services(config) as toolbox:
             assert 7 < toolbox.executor.registry.get("web_fetch").timeout < 30
             return (await toolbox.executor.execute(call)).content[0].text
 
-    assert "in the file" in asyncio.run(told(f"file://{tmp_path}/a.txt"))
-    assert "is not allowed" in asyncio.run(told("https://a.evil.example/"))
+    assert "in the file" in asyncio.run(read_file(f"file://{tmp_path}/a.txt"))
+    assert "is not allowed" in asyncio.run(read_file("https://a.evil.example/"))
 
 
 @pytest.mark.parametrize(
@@ -55,27 +55,27 @@ def test_what_is_configured_is_what_the_tool_does(tmp_path):
     ],
 )
 def test_invalid_settings_are_reported(tmp_path, text, words):
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as error:
         configure(tmp_path, text)
-    assert words in str(told.value)
-    assert ": web" in str(told.value)
+    assert words in str(error.value)
+    assert ": web" in str(error.value)
 
 
 @pytest.mark.parametrize(
     "text", ['deny = ["[2606:4700::1]", "*.a.example", "8.8.8.8", "bücher.example"]', 'private = ["[::1]:80", "a:1"]']
 )
 def test_what_is_right_is_taken(tmp_path, text):
-    async def opened() -> tuple[str, ...]:
+    async def open_tools() -> tuple[str, ...]:
         async with open_tool_services(configure(tmp_path, text)) as toolbox:
             return toolbox.executor.registry.names
 
-    assert "web_fetch" in asyncio.run(opened())
+    assert "web_fetch" in asyncio.run(open_tools())
 
 
 @pytest.mark.parametrize("table", ["[mcp]", '[agents.a]\nmodel = "m"'])
 def test_a_destination_that_can_never_match_is_reported(tmp_path, table):
     file = tmp_path / "dragoman.toml"
     file.write_text(f'{table}\ndestinations = ["bücher.example:443", "https://a.example"]\n')
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as error:
         load(file, {})
-    assert "'https://a.example'" in str(told.value)
+    assert "'https://a.example'" in str(error.value)

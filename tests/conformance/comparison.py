@@ -64,18 +64,18 @@ def _consistent(usage: Usage | None, target: str) -> Usage | None:
     return usage._replace(input=usage.cached)
 
 
-def same_meaning(wanted: Reading, got: Reading, *, exact: bool) -> Iterator[str]:
+def same_meaning(expected: Reading, got: Reading, *, exact: bool) -> Iterator[str]:
     """Return where a translated reply differs in meaning."""
-    if wanted.problem or got.problem:
-        if bool(wanted.problem) != bool(got.problem):
-            yield f"problem: wanted {wanted.problem!r}, got {got.problem!r}"
+    if expected.problem or got.problem:
+        if bool(expected.problem) != bool(got.problem):
+            yield f"problem: wanted {expected.problem!r}, got {got.problem!r}"
         return
-    yield from _differ("text", wanted.text, got.text)
-    yield from _differ("refusal", wanted.refusal, got.refusal)
-    yield from _differ("reasoning", "".join(wanted.reasoning.split()), "".join(got.reasoning.split()))
-    yield from _calls(wanted.calls, got.calls, ids=False, exact=exact)
-    yield from _differ("finish", _decline(wanted.finish), _decline(got.finish))
-    yield from _differ("usage", _usage(wanted.usage), _usage(got.usage))
+    yield from _differ("text", expected.text, got.text)
+    yield from _differ("refusal", expected.refusal, got.refusal)
+    yield from _differ("reasoning", "".join(expected.reasoning.split()), "".join(got.reasoning.split()))
+    yield from _calls(expected.calls, got.calls, ids=False, exact=exact)
+    yield from _differ("finish", _decline(expected.finish), _decline(got.finish))
+    yield from _differ("usage", _usage(expected.usage), _usage(got.usage))
 
 
 def _build_expected_call(target: str, call: Call) -> Call:

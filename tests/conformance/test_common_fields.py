@@ -1,6 +1,6 @@
 """Which members of recorded requests make `Shape` read a document twice: common ones are declared, the rest is listed.
 
-A member nobody declared is kept all the same, but the request that has it is read level by level. A new name in
+An undeclared member is kept all the same, but the request that has it is read level by level. A new name in
 `SLOW` needs a reason; a common one is declared in the dialect's wire.py as `RawMember`.
 """
 
@@ -243,7 +243,7 @@ REPLIES = {
 """Structs of replies, whose members are held to every recorded reply."""
 
 
-def test_every_struct_with_carried_members_is_tried_below():
+def test_every_struct_with_raw_members_is_tried_below():
     ours = {struct for struct in _all_structs(shape.Wire) if struct.__module__.startswith("dragoman.")}
     assert {struct for struct in ours if _list_raw_members(struct)} - REPLIES == set(HOLDERS)
 

@@ -24,8 +24,8 @@ def wrong(recorded: Refused, reply: ErrorReply, target: str) -> str:
     raised = read_error(target, reply.status, {"content-type": "application/json", **reply.headers}, reply.body)
     if reply.status != recorded.status and (recorded.status, reply.status) not in REFINED:
         return f"{recorded.status} became {reply.status}"
-    wanted = "ClientError" if target == "gemini" else STATUS_CLASSES[reply.status]
-    if raised is None or (raised.name, raised.status) != (wanted, reply.status):
+    expected = "ClientError" if target == "gemini" else STATUS_CLASSES[reply.status]
+    if raised is None or (raised.name, raised.status) != (expected, reply.status):
         return f"{reply.status} raised {raised}"
     # Anthropic's and Google's exceptions print the body as Python does, quotes and line ends escaped.
     printed = {recorded.words, repr(recorded.words)[1:-1], recorded.words.replace("'", "\\'").replace("\n", "\\n")}

@@ -31,7 +31,7 @@ def judge(dialect: str) -> dict[str, Reading]:
 
 
 def _ends_as_we_say(reading: Reading, dialect: str, recording: Recording) -> Reading:
-    """Some compatible hosts never say why they end; there our reading stands in."""
+    """Some compatible hosts send no finish reason; for them our default is expected."""
     if reading.finish or reading.problem:
         return reading
     return replace(reading, finish=ours.read(dialect, recording.body, streamed=recording.streamed).finish)
@@ -50,7 +50,7 @@ def test_we_read_every_recorded_reply_as_its_own_sdk_does(dialect):
         mine = ours.read(dialect, recording.body, streamed=recording.streamed)
         return same_reading(judge(dialect)[recording.id], mine, exact=dialect in TEXTS)
 
-    assert not (told := failures(dialect, differences)), told
+    assert not (result := failures(dialect, differences)), result
 
 
 @needs_shelf
@@ -59,21 +59,21 @@ def test_every_client_reads_a_translated_reply_as_it_was_meant(source, target):
     def differences(recording: Recording) -> Iterator[str]:
         streamed = recording.streamed
         meant = _ends_as_we_say(judge(source)[recording.id], source, recording)
-        wanted = build_expected(meant, target, streamed=streamed)
+        expected = build_expected(meant, target, streamed=streamed)
         translated = ours.translate(recording.body, source, target, streamed=streamed)
-        got = _read_by_client(target, translated, wanted, streamed=streamed)
-        return same_meaning(wanted, got, exact={source, target} <= TEXTS)
+        got = _read_by_client(target, translated, expected, streamed=streamed)
+        return same_meaning(expected, got, exact={source, target} <= TEXTS)
 
-    assert not (told := failures(source, differences)), told
+    assert not (result := failures(source, differences)), result
 
 
-def _read_by_client(target: str, translated: bytes | Problem, wanted: Reading, *, streamed: bool) -> Reading:
+def _read_by_client(target: str, translated: bytes | Problem, expected: Reading, *, streamed: bool) -> Reading:
     if isinstance(translated, Problem):
         return Reading(problem=repr(translated))
     if not streamed:
         return read_whole(target, translated)
     # The SDK's type of a chunk knows functions only, though its client lets free-form calls through.
-    free_form = target == "chat" and any(call.form == "text" for call in wanted.calls)
+    free_form = target == "chat" and any(call.form == "text" for call in expected.calls)
     return read_stream(target, translated, strict=not free_form)
 
 
@@ -87,8 +87,8 @@ def test_the_whole_client_with_its_helper_reads_what_the_judge_reads(source, tar
         reading = read_stream(target, translated)
         if reading.problem or reading.finish not in {"stop", "tool_calls"}:
             continue  # the helper of Responses knows complete replies only
-        told = "; ".join(same_reading(reading, read_live(target, translated), exact=False))
-        assert not told, f"{recording.id}: {told}"
+        result = "; ".join(same_reading(reading, read_live(target, translated), exact=False))
+        assert not result, f"{recording.id}: {result}"
         seen += 1
     assert seen >= 10
 

@@ -183,17 +183,17 @@ def test_recorded_json_schema_needs_nothing_to_become_json_schema(name):
 @pytest.mark.parametrize("name", FILES)
 def test_every_adapted_root_is_one_plain_object(name):
     for tool, schema in rows(name):
-        fitted = adapt_root(schema, property_keys=True)
-        assert fitted.schema is not None
-        document = json.loads(fitted.schema)
+        adapted = adapt_root(schema, property_keys=True)
+        assert adapted.schema is not None
+        document = json.loads(adapted.schema)
         assert document["type"] == "object", tool
         assert isinstance(document["properties"], dict), tool
         assert not {"anyOf", "oneOf", "allOf", "not", "enum", "$ref"} & document.keys(), tool
         assert all(isinstance(name, str) and name in document["properties"] for name in document.get("required", ())), (
             tool
         )
-        again = adapt_root(fitted.schema, property_keys=True)
-        assert again.schema is fitted.schema, tool
+        again = adapt_root(adapted.schema, property_keys=True)
+        assert again.schema is adapted.schema, tool
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -228,10 +228,10 @@ def walk(schema: Any):
 @pytest.mark.parametrize("name", FILES)
 def test_a_schema_for_gemini_has_no_reference_with_siblings_and_no_boolean_properties(name):
     for tool, schema in rows(name):
-        fitted = adapt_gemini(schema)
-        if fitted.schema is None:
+        adapted = adapt_gemini(schema)
+        if adapted.schema is None:
             continue
-        document = json.loads(fitted.schema)
+        document = json.loads(adapted.schema)
         assert document["type"] == "object", tool
         for node in walk(document):
             assert "definitions" not in node, tool

@@ -122,15 +122,15 @@ def last_data(sse: bytes) -> dict:
 
 
 def test_a_failed_chat_stream_ends_with_an_error_object_and_no_done():
-    told = translate_stream("messages", "chat", IN_BAND["messages"])
-    assert list(last_data(told)) == ["error"]
-    assert set(last_data(told)["error"]) >= {"message", "type", "param", "code"}
-    assert b"[DONE]" not in told
+    translated = translate_stream("messages", "chat", IN_BAND["messages"])
+    assert list(last_data(translated)) == ["error"]
+    assert set(last_data(translated)["error"]) >= {"message", "type", "param", "code"}
+    assert b"[DONE]" not in translated
 
 
 def test_a_failed_responses_stream_has_the_failed_response_and_the_flat_and_nested_error():
-    told = translate_stream("messages", "responses", IN_BAND["messages"])
-    *_, failed, error = frames(told)
+    translated = translate_stream("messages", "responses", IN_BAND["messages"])
+    *_, failed, error = frames(translated)
     assert failed.startswith(b"event: response.failed\n")
     response = last_data(failed)["response"]
     assert response["status"] == "failed"
@@ -145,16 +145,16 @@ def test_a_failed_responses_stream_has_the_failed_response_and_the_flat_and_nest
 
 
 def test_a_failed_messages_stream_names_its_event_or_clients_would_drop_it():
-    told = translate_stream("gemini", "messages", IN_BAND["gemini"])
-    assert frames(told)[-1].startswith(b"event: error\ndata: ")
-    assert last_data(told)["type"] == "error"
-    assert last_data(told)["error"]["type"] == "overloaded_error"
+    translated = translate_stream("gemini", "messages", IN_BAND["gemini"])
+    assert frames(translated)[-1].startswith(b"event: error\ndata: ")
+    assert last_data(translated)["type"] == "error"
+    assert last_data(translated)["error"]["type"] == "overloaded_error"
 
 
 def test_a_failed_gemini_stream_has_the_error_first_and_its_code_as_a_number():
-    told = translate_stream("messages", "gemini", IN_BAND["messages"])
-    assert frames(told)[-1].startswith(b'data: {"error":')
-    error = last_data(told)["error"]
+    translated = translate_stream("messages", "gemini", IN_BAND["messages"])
+    assert frames(translated)[-1].startswith(b'data: {"error":')
+    error = last_data(translated)["error"]
     assert (error["code"], error["status"]) == (503, "UNAVAILABLE")
 
 
@@ -188,7 +188,7 @@ def test_a_call_cut_by_length_is_shown_as_cut_where_a_stream_can():
 def test_a_signed_call_does_not_trip_the_helper_that_wants_a_function_in_every_chunk():
     part = {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "c2lnbmVk"}
     reply = {"candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}]}
-    told = translate_stream("gemini", "chat", b"data: %s\n\n" % json.dumps(reply).encode())
-    assert b"c2lnbmVk" in told
-    (call,) = read_live("chat", told).calls
+    translated = translate_stream("gemini", "chat", b"data: %s\n\n" % json.dumps(reply).encode())
+    assert b"c2lnbmVk" in translated
+    (call,) = read_live("chat", translated).calls
     assert (call.name, json.loads(call.arguments)) == ("f", {"a": 1})

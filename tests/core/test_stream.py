@@ -75,11 +75,11 @@ def test_interleaved_parts_fold_into_the_same_reply(drawn):
 @given(interleavings())
 def test_a_sequence_has_one_open_part_and_the_same_content(drawn):
     response, events = drawn
-    told = list(check_events(sequential(events)))
-    assert collect(told) == response
-    assert sorted(map(repr, told)) == sorted(map(repr, events))
+    result = list(check_events(sequential(events)))
+    assert collect(result) == response
+    assert sorted(map(repr, result)) == sorted(map(repr, events))
     open_parts = 0
-    for event in told:
+    for event in result:
         open_parts += isinstance(event, PartStarted) - isinstance(event, PartEnded)
         assert open_parts in {0, 1}
 

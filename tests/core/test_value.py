@@ -21,12 +21,12 @@ CALL = ToolCall(id="a", name="f", arguments="{}")
     ],
 )
 def test_pointer_and_spelling_of_a_value_do_not_affect_equality(make):
-    here = make(where="/a", spelling="one")
-    there = make(where="/b", spelling="two")
-    assert here == there
-    assert not here != there  # noqa: SIM202  # Struct has its own opinion of `!=`
-    assert hash(here) == hash(there)
-    assert len({here, there}) == 1
+    first = make(where="/a", spelling="one")
+    second = make(where="/b", spelling="two")
+    assert first == second
+    assert not first != second  # noqa: SIM202  # Struct has its own opinion of `!=`
+    assert hash(first) == hash(second)
+    assert len({first, second}) == 1
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,9 @@ def _lines(value: Any) -> Iterator[str]:
     if not isinstance(value, Struct):
         yield short(value)
         return
-    told = dict(_set_fields(value))
-    below = {name: told.pop(name) for name in _BELOW if name in told}
-    shown = " ".join(f"{name}={short(member)}" for name, member in told.items())
+    result = dict(_set_fields(value))
+    below = {name: result.pop(name) for name in _BELOW if name in result}
+    shown = " ".join(f"{name}={short(member)}" for name, member in result.items())
     yield f"{type(value).__name__} {shown}".rstrip()
     for name in sorted(below):
         for member in below[name]:
@@ -45,8 +45,8 @@ def short(value: Any) -> str:
                 f"{type(value).__name__}({', '.join(f'{name}={short(member)}' for name, member in _set_fields(value))})"
             )
         case Problem():
-            told = {name: member for name, member in vars(value).items() if member not in (None, "")}
-            return f"Problem({', '.join(f'{name}={member!r}' for name, member in told.items())})"
+            result = {name: member for name, member in vars(value).items() if member not in (None, "")}
+            return f"Problem({', '.join(f'{name}={member!r}' for name, member in result.items())})"
         case frozenset():
             return repr(sorted(value))
         case tuple():
@@ -72,11 +72,11 @@ def mark(document: Any, where: str = "") -> Any:
     return document
 
 
-def get_owned(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
+def find_marks(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
     """Every mark found in extras: the owner's `where` with the field's pointer, and what the mark says."""
     if isinstance(value, tuple | list):
         for member in value:
-            yield from get_owned(member, where)
+            yield from find_marks(member, where)
     elif isinstance(value, Struct):
         where = getattr(value, "where", where)
         for field in structs.fields(value):
@@ -84,7 +84,7 @@ def get_owned(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
             if isinstance(member, Extras):
                 yield from _marks(member, where)
             else:
-                yield from get_owned(member, where)
+                yield from find_marks(member, where)
 
 
 def _marks(extras: Extras, where: str) -> Iterator[tuple[str, str]]:

@@ -75,22 +75,22 @@ def _says(key: str, pointer: str, owner: type, document: dict[str, Any], request
     )
 
 
-def _same(told: Any, written: Any) -> bool:
-    match told:
+def _same(result: Any, written: Any) -> bool:
+    match result:
         case None:
             return False
         case bytes():
-            return json.loads(told) == written
+            return json.loads(result) == written
         case Struct():
-            return told.value == written  # pyright: ignore[reportAttributeAccessIssue]
+            return result.value == written  # pyright: ignore[reportAttributeAccessIssue]
         case tuple():
-            return bool(told) and [json.loads(one.raw) for one in told] == written
+            return bool(result) and [json.loads(one.raw) for one in result] == written
         case str() if isinstance(written, dict) and written and not written.keys() - {"type", "mode", "ttl"}:
-            return written.get("ttl", "") == told
+            return written.get("ttl", "") == result
         case str() if isinstance(written, dict):
-            return json.loads(told) == written
+            return json.loads(result) == written
         case _:
-            return told == written != "" and type(told) is type(written)
+            return result == written != "" and type(result) is type(written)
 
 
 def _values(value: Any) -> Iterator[Any]:

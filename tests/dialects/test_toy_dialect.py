@@ -100,22 +100,22 @@ def lines_of(stream: bytes) -> list[dict]:
 class TestLibrary:
     @pytest.mark.parametrize("other", NAMES)
     def test_a_request_goes_there_and_back_without_loss(self, toy, other):
-        there = translate_request(Call(encode(ASKED)), "toy", other, model=MODELS[other])
-        assert not [loss for loss in there.losses if loss.kind == "dropped"]
-        back = translate_request(there.call, other, "toy", model="toy-1")
-        said = json.loads(back.call.body)
-        assert said["lines"][:2] == ASKED["lines"][:2]
-        call, result = said["lines"][2:]
+        forward = translate_request(Call(encode(ASKED)), "toy", other, model=MODELS[other])
+        assert not [loss for loss in forward.losses if loss.kind == "dropped"]
+        back = translate_request(forward.call, other, "toy", model="toy-1")
+        body = json.loads(back.call.body)
+        assert body["lines"][:2] == ASKED["lines"][:2]
+        call, result = body["lines"][2:]
         assert (call["tool"], json.loads(call["input"])) == ("get_weather", {"city": "Tokyo"})
         assert "21 degrees" in result["text"]
         assert call["id"] == result["of"]
-        assert said["tools"] == ASKED["tools"]
+        assert body["tools"] == ASKED["tools"]
 
     @pytest.mark.parametrize("other", NAMES)
     def test_a_reply_with_a_call_goes_there_and_back(self, toy, other):
-        there = translate_response(encode(REPLY), "toy", other)
-        assert not there.losses
-        back = json.loads(translate_response(there.body, other, "toy").body)
+        forward = translate_response(encode(REPLY), "toy", other)
+        assert not forward.losses
+        back = json.loads(translate_response(forward.body, other, "toy").body)
         assert [line["type"] for line in back["lines"]] == ["say", "call"]
         assert json.loads(back["lines"][1]["input"]) == {"city": "Oslo"}
         assert (back["end"], back["tokens"]) == ("calls", REPLY["tokens"])
@@ -123,25 +123,25 @@ class TestLibrary:
     @pytest.mark.parametrize("other", NAMES)
     @pytest.mark.parametrize("size", [1, 7, 10_000])
     def test_a_stream_goes_there_and_back_in_pieces_of_any_size(self, toy, other, size):
-        there, back = StreamTranslator("toy", other), StreamTranslator(other, "toy")
-        told = b"".join(there.feed(SSE[at : at + size]) for at in range(0, len(SSE), size)) + there.close()
-        told = back.feed(told) + back.close()
-        assert [line["type"] for line in lines_of(told)] == ["say", "call"]
-        assert json.loads(lines_of(told)[1]["input"]) == {"city": "Oslo"}
-        assert frames(told)[-1] == STREAM[-1]
+        forward, back = StreamTranslator("toy", other), StreamTranslator(other, "toy")
+        events = b"".join(forward.feed(SSE[at : at + size]) for at in range(0, len(SSE), size)) + forward.close()
+        events = back.feed(events) + back.close()
+        assert [line["type"] for line in lines_of(events)] == ["say", "call"]
+        assert json.loads(lines_of(events)[1]["input"]) == {"city": "Oslo"}
+        assert frames(events)[-1] == STREAM[-1]
 
     @pytest.mark.parametrize("other", NAMES)
     def test_an_error_is_translated_in_both_directions(self, toy, other):
         error = encode({"error": {"kind": "rate_limit", "message": "slower, please"}})
-        there = translate_error(429, {}, error, "toy", other)
-        assert (there.status, b"slower, please" in there.body) == (429, True)
-        back = translate_error(there.status, {}, there.body, other, "toy")
+        forward = translate_error(429, {}, error, "toy", other)
+        assert (forward.status, b"slower, please" in forward.body) == (429, True)
+        back = translate_error(forward.status, {}, forward.body, other, "toy")
         assert json.loads(back.body) == json.loads(error)
 
     def test_a_cut_stream_ends_in_an_error(self, toy):
         translator = StreamTranslator("toy", "chat")
-        told = translator.feed(SSE[: SSE.index(b'data: {"close"')]) + translator.close()
-        assert b"the stream ended before its last event" in told
+        events = translator.feed(SSE[: SSE.index(b'data: {"close"')]) + translator.close()
+        assert b"the stream ended before its last event" in events
 
     def test_unknown_fields_are_losses_elsewhere_and_stay_in_the_same_dialect(self, toy):
         asked = {**ASKED, "loud": False, "pitch": 3}
@@ -152,9 +152,11 @@ class TestLibrary:
     def test_thoughts_that_toy_cannot_express_are_reported(self, toy):
         reply = {"id": "m", "type": "message", "role": "assistant", "model": "c", "stop_reason": "end_turn"}
         content = [{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "yes"}]
-        told = translate_response(encode({**reply, "content": content, "usage": {}}), "messages", "toy", Context())
-        assert [line["text"] for line in json.loads(told.body)["lines"]] == ["yes"]
-        assert [(loss.where, loss.leaves) for loss in told.losses] == [("/content/0", 3)]
+        translated = translate_response(
+            encode({**reply, "content": content, "usage": {}}), "messages", "toy", Context()
+        )
+        assert [line["text"] for line in json.loads(translated.body)["lines"]] == ["yes"]
+        assert [(loss.where, loss.leaves) for loss in translated.losses] == [("/content/0", 3)]
 
     def test_a_request_is_recognised_by_the_name_of_its_conversation(self, toy):
         assert dialect_of(encode(ASKED)) == "toy"
@@ -284,9 +286,9 @@ class TestGateway:
             "stream": stream,
             "tools": [{"type": "function", "function": function}],
         }
-        told = httpx2.post(f"{gateways[1]}/v1/chat/completions", json=asked)
-        assert (told.status_code, told.headers["x-dragoman-upstream"]) == (200, "toys")
-        assert "get_weather" in told.text
+        reply = httpx2.post(f"{gateways[1]}/v1/chat/completions", json=asked)
+        assert (reply.status_code, reply.headers["x-dragoman-upstream"]) == (200, "toys")
+        assert "get_weather" in reply.text
 
     def test_a_client_and_the_upstream_use_toy(self, gateways, stream):
         asked = {
@@ -310,16 +312,16 @@ class TestGateway:
         assert "21 degrees" in talk(gateways[0], asked, headers)[-1]["text"]
 
     def test_errors_are_in_toy(self, gateways, stream):
-        told = httpx2.post(f"{gateways[0]}/toy/talk", json={"model": "nobody", "lines": [], "stream": stream})
-        assert (told.status_code, told.json()["error"]["kind"]) == (404, "not_found")
+        reply = httpx2.post(f"{gateways[0]}/toy/talk", json={"model": "nobody", "lines": [], "stream": stream})
+        assert (reply.status_code, reply.json()["error"]["kind"]) == (404, "not_found")
         for path in ("/toy/elsewhere", "/toy/talk"):
             assert set(httpx2.get(gateways[0] + path).json()["error"]) == {"kind", "message"}
 
 
 def talk(base_url: str, asked: dict, headers: dict[str, str] | None = None) -> list[dict]:
-    told = httpx2.post(f"{base_url}/toy/talk", json=asked, headers=headers or {})
-    assert told.status_code == 200, told.text
-    return lines_of(told.content) if asked["stream"] else told.json()["lines"]
+    reply = httpx2.post(f"{base_url}/toy/talk", json=asked, headers=headers or {})
+    assert reply.status_code == 200, reply.text
+    return lines_of(reply.content) if asked["stream"] else reply.json()["lines"]
 
 
 def test_models_of_its_family_go_to_its_upstream_and_are_listed(toy):
@@ -327,6 +329,6 @@ def test_models_of_its_family_go_to_its_upstream_and_are_listed(toy):
         in_thread() as simulator,
         run_server_gateway(simulator, upstreams={"toys": UpstreamTable(kind="toyland")}) as gateway,
     ):
-        told = httpx2.post(f"{gateway.base_url}/toy/talk", json={"model": "toy-7", "lines": []})
-        assert told.headers["x-dragoman-upstream"] == "toys"
+        reply = httpx2.post(f"{gateway.base_url}/toy/talk", json={"model": "toy-7", "lines": []})
+        assert reply.headers["x-dragoman-upstream"] == "toys"
         assert httpx2.get(f"{gateway.base_url}/v1/models", headers={"x-toy": "1"}).json()["data"]

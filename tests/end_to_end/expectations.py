@@ -7,7 +7,7 @@ from msgspec import structs
 
 from end_to_end.matrix import CLIENTS, UPSTREAMS, Cell
 from end_to_end.scenarios import IMAGE, SYSTEM, THOUGHT, Scenario
-from end_to_end.talk import Heard, HeardResult, Reply, Result
+from end_to_end.talk import ReceivedRequest, ReceivedResult, Reply, Result
 
 _OWN_SIGNATURE = "ZHJhZ29tYW4tc2lt"
 """Prefix of every signature of the simulator; a signature without it is a placeholder."""
@@ -16,19 +16,19 @@ _OWN_SIGNATURE = "ZHJhZ29tYW4tc2lt"
 def check(cell: Cell, client: str, upstream: str, scenario: Scenario, *, streamed: bool) -> None:
     """Hold a cell to its scenario."""
     reader = UPSTREAMS[upstream][1]
-    assert len(cell.heard) == len(cell.replies) == (2 if scenario.results else 1)
+    assert len(cell.received) == len(cell.replies) == (2 if scenario.results else 1)
     assert all(request.status == 200 for request in cell.requests)
     assert [_is_streamed(request) for request in cell.requests] == [streamed] * len(cell.requests)
     _check_first(cell.replies[0], scenario, shown=client != "chat" and reader.NAME != "chat")
-    for heard in cell.heard:
-        assert (heard.system, heard.prompt, heard.choice) == (SYSTEM, scenario.prompt, scenario.choice)
-        assert heard.tools == scenario.tools
-    assert (cell.heard[0].calls, cell.heard[0].results) == ((), ())
+    for received in cell.received:
+        assert (received.system, received.prompt, received.choice) == (SYSTEM, scenario.prompt, scenario.choice)
+        assert received.tools == scenario.tools
+    assert (cell.received[0].calls, cell.received[0].results) == ((), ())
     if scenario.results:
         _check_second(cell.replies[1], scenario)
         _check_history(cell, scenario)
-        _check_results(cell.heard[1], CLIENTS[client], reader, scenario)
-        _check_thoughts(cell.heard[1], client, reader, scenario)
+        _check_results(cell.received[1], CLIENTS[client], reader, scenario)
+        _check_thoughts(cell.received[1], client, reader, scenario)
 
 
 def _is_streamed(request: Any) -> bool:
@@ -57,22 +57,22 @@ def _check_second(reply: Reply, scenario: Scenario) -> None:
 
 def _check_history(cell: Cell, scenario: Scenario) -> None:
     """The calls came back as they were made, and each result with the id of its call."""
-    heard = cell.heard[1]
-    assert heard.calls == cell.replies[0].calls
-    assert [result.call_id for result in heard.results] == [call.id for call in heard.calls]
-    assert len(heard.results) == len(scenario.results)
-    for call, result in zip(heard.calls, heard.results, strict=True):
+    received = cell.received[1]
+    assert received.calls == cell.replies[0].calls
+    assert [result.call_id for result in received.results] == [call.id for call in received.calls]
+    assert len(received.results) == len(scenario.results)
+    for call, result in zip(received.calls, received.results, strict=True):
         assert result.name in {None, call.name}
 
 
-def _check_results(heard: Heard, client: Any, reader: Any, scenario: Scenario) -> None:
-    for sent, got in zip(scenario.results, heard.results, strict=True):
+def _check_results(received: ReceivedRequest, client: Any, reader: Any, scenario: Scenario) -> None:
+    for sent, got in zip(scenario.results, received.results, strict=True):
         assert structs.replace(got, call_id="", name=None) == _build_expected_result(sent, client, reader)
     in_result = client.SAYS_IMAGES and reader.HOLDS_IMAGES
-    assert heard.images == tuple(sent.image for sent in scenario.results if sent.image and not in_result)
+    assert received.images == tuple(sent.image for sent in scenario.results if sent.image and not in_result)
 
 
-def _build_expected_result(sent: Result, client: Any, reader: Any) -> HeardResult:
+def _build_expected_result(sent: Result, client: Any, reader: Any) -> ReceivedResult:
     """Return a tool result as an upstream gets it: a failure as a flag or as text, an image as such or as a placeholder."""
     in_words = sent.failed and not (client.SAYS_FAILED and reader.FLAGS_FAILED)
     value = sent.value
@@ -84,15 +84,15 @@ def _build_expected_result(sent: Result, client: Any, reader: Any) -> HeardResul
     if sent.image and client.SAYS_IMAGES and not reader.HOLDS_IMAGES:
         value = f"{sent.text}[image follows]"
     failed = (sent.failed and not in_words) if reader.FLAGS_FAILED else None
-    return HeardResult(call_id="", value=value, failed=failed, images=(IMAGE,) if sent.image and in_result else ())
+    return ReceivedResult(call_id="", value=value, failed=failed, images=(IMAGE,) if sent.image and in_result else ())
 
 
-def _check_thoughts(heard: Heard, client: str, reader: Any, scenario: Scenario) -> None:
+def _check_thoughts(received: ReceivedRequest, client: str, reader: Any, scenario: Scenario) -> None:
     """What the vendor signed came back to it, unless the client cannot hold it."""
     signs_calls = reader.NAME == "gemini"
     replayed = scenario.thinks and reader.REPLAYS and client != "chat"
-    assert all(signature.startswith(_OWN_SIGNATURE) for signature in heard.signatures)
-    assert bool(heard.signatures) == (signs_calls or replayed)
+    assert all(signature.startswith(_OWN_SIGNATURE) for signature in received.signatures)
+    assert bool(received.signatures) == (signs_calls or replayed)
     # Gemini wants the signature of the call alone; what its own client sends beside that is passed on.
-    told = replayed and (not signs_calls or client == "gemini")
-    assert "".join(heard.thoughts) == (THOUGHT if told else "")
+    result = replayed and (not signs_calls or client == "gemini")
+    assert "".join(received.thoughts) == (THOUGHT if result else "")

@@ -1,7 +1,7 @@
 """The fault matrix: what goes wrong upstream, and what the SDK of each client must raise for it.
 
 A fault is written as the simulator reads it behind a model's name. Before the first byte of an answer an error has its
-true status; behind it the status has been told, and the error stands in the stream.
+true status; after it the status was sent already, and the error is in the stream.
 """
 
 from collections.abc import Generator, Iterator

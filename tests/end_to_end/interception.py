@@ -90,9 +90,9 @@ def children_of(process: int) -> list[int]:
     return [int(pid) for pid in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
-def only(told: Mapping[str, str], before: Mapping[str, str]) -> set[str]:
+def only(result: Mapping[str, str], before: Mapping[str, str]) -> set[str]:
     """Names of the variables that are not as they were."""
-    return {name for name in {*told, *before} if told.get(name) != before.get(name)}
+    return {name for name in {*result, *before} if result.get(name) != before.get(name)}
 
 
 @contextmanager

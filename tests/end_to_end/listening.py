@@ -13,7 +13,7 @@ ASKED: list[Any] = [{"role": "user", "content": "hello"}]
 ERRORS = (openai.APIError, anthropic.APIError, genai.errors.APIError)
 
 
-class Heard(Struct):
+class ClientReply(Struct):
     """What the SDK received."""
 
     text: str = ""
@@ -37,57 +37,57 @@ class Listener:
         self._anthropic = gateway.open(anthropic.Anthropic(base_url=base, api_key="any", max_retries=0))
         self._genai = gateway.open(genai.Client(api_key="any", http_options={"base_url": base}))
 
-    def listen(self, client: str, model: str, *, streamed: bool) -> Heard:
+    def listen(self, client: str, model: str, *, streamed: bool) -> ClientReply:
         """Ask, and listen to the end."""
-        heard = Heard()
+        received = ClientReply()
         ask = getattr(self, f"_{client}_{'streamed' if streamed else 'whole'}")
         try:
-            ask(model, heard)
+            ask(model, received)
         except ERRORS as error:
-            heard.error = error
-        return heard
+            received.error = error
+        return received
 
-    def _chat_whole(self, model: str, heard: Heard) -> None:
+    def _chat_whole(self, model: str, received: ClientReply) -> None:
         choice = self._openai.chat.completions.create(model=model, messages=ASKED).choices[0]
-        heard.text, heard.finish = choice.message.content or "", choice.finish_reason
+        received.text, received.finish = choice.message.content or "", choice.finish_reason
 
-    def _chat_streamed(self, model: str, heard: Heard) -> None:
+    def _chat_streamed(self, model: str, received: ClientReply) -> None:
         for chunk in self._openai.chat.completions.create(model=model, messages=ASKED, stream=True):
             for choice in chunk.choices:
-                heard.text += choice.delta.content or ""
-                heard.finish = choice.finish_reason or heard.finish
+                received.text += choice.delta.content or ""
+                received.finish = choice.finish_reason or received.finish
 
-    def _responses_whole(self, model: str, heard: Heard) -> None:
+    def _responses_whole(self, model: str, received: ClientReply) -> None:
         response = self._openai.responses.create(model=model, input="hello", store=False)
-        heard.text, heard.finish = response.output_text, _end(response)
+        received.text, received.finish = response.output_text, _end(response)
 
-    def _responses_streamed(self, model: str, heard: Heard) -> None:
+    def _responses_streamed(self, model: str, received: ClientReply) -> None:
         for event in self._openai.responses.create(model=model, input="hello", store=False, stream=True):
             match event.type:
                 case "response.output_text.delta":
-                    heard.text += event.delta
+                    received.text += event.delta
                 case "response.completed" | "response.incomplete" | "response.failed":
-                    heard.finish = _end(event.response)
+                    received.finish = _end(event.response)
                 case _:
                     pass
 
-    def _messages_whole(self, model: str, heard: Heard) -> None:
+    def _messages_whole(self, model: str, received: ClientReply) -> None:
         message = self._anthropic.messages.create(model=model, max_tokens=200, messages=ASKED)
-        heard.text = "".join(block.text for block in message.content if block.type == "text")
-        heard.finish = message.stop_reason or ""
+        received.text = "".join(block.text for block in message.content if block.type == "text")
+        received.finish = message.stop_reason or ""
 
-    def _messages_streamed(self, model: str, heard: Heard) -> None:
+    def _messages_streamed(self, model: str, received: ClientReply) -> None:
         with self._anthropic.messages.stream(model=model, max_tokens=200, messages=ASKED) as stream:
             for text in stream.text_stream:
-                heard.text += text
-            heard.finish = stream.get_final_message().stop_reason or ""
+                received.text += text
+            received.finish = stream.get_final_message().stop_reason or ""
 
-    def _gemini_whole(self, model: str, heard: Heard) -> None:
-        _hear_gemini(self._genai.models.generate_content(model=model, contents="hello"), heard)
+    def _gemini_whole(self, model: str, received: ClientReply) -> None:
+        _hear_gemini(self._genai.models.generate_content(model=model, contents="hello"), received)
 
-    def _gemini_streamed(self, model: str, heard: Heard) -> None:
+    def _gemini_streamed(self, model: str, received: ClientReply) -> None:
         for chunk in self._genai.models.generate_content_stream(model=model, contents="hello"):
-            _hear_gemini(chunk, heard)
+            _hear_gemini(chunk, received)
 
 
 def _end(response: Any) -> str:
@@ -96,9 +96,9 @@ def _end(response: Any) -> str:
     return f"{response.status} {detail}" if detail else response.status
 
 
-def _hear_gemini(chunk: Any, heard: Heard) -> None:
+def _hear_gemini(chunk: Any, received: ClientReply) -> None:
     for candidate in chunk.candidates or ():
-        heard.text += "".join(part.text or "" for part in (candidate.content and candidate.content.parts) or ())
-        heard.finish = candidate.finish_reason.value if candidate.finish_reason else heard.finish
+        received.text += "".join(part.text or "" for part in (candidate.content and candidate.content.parts) or ())
+        received.finish = candidate.finish_reason.value if candidate.finish_reason else received.finish
     if chunk.prompt_feedback and chunk.prompt_feedback.block_reason:
-        heard.finish = f"blocked {chunk.prompt_feedback.block_reason.value}"
+        received.finish = f"blocked {chunk.prompt_feedback.block_reason.value}"

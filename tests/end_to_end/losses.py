@@ -1,6 +1,6 @@
 """The expected losses of each cell of the matrix, by hand: a run must have exactly these, and the ignored ones.
 
-A loss stands as `x-dragoman-losses` has it. A cell that is not here loses nothing of its scenario.
+A loss is written as in `x-dragoman-losses`. A cell that is not here loses nothing of its scenario.
 """
 
 import re
@@ -67,7 +67,7 @@ def build_expected(scenario: str, client: str, dialect: str) -> Losses:
     return _LOSSES.get((scenario, client, dialect), ())
 
 
-def regard(losses: Losses) -> Losses:
+def select_relevant(losses: Losses) -> Losses:
     """Return the losses that matter to a scenario, each once."""
     return tuple(dict.fromkeys(loss for loss in losses if _UNREGARDED.fullmatch(loss) is None))
 

@@ -16,7 +16,7 @@ from end_to_end.clients import gemini as gemini_client
 from end_to_end.clients import messages as messages_client
 from end_to_end.clients import responses as responses_client
 from end_to_end.scenarios import Scenario, script
-from end_to_end.talk import Heard, Reply
+from end_to_end.talk import ReceivedRequest, Reply
 from end_to_end.upstreams import chat as chat_upstream
 from end_to_end.upstreams import gemini as gemini_upstream
 from end_to_end.upstreams import messages as messages_upstream
@@ -46,7 +46,7 @@ class Cell(Struct, frozen=True):
     """What one cell came to; of two turns everything twice."""
 
     replies: tuple[Reply, ...]
-    heard: tuple[Heard, ...]
+    received: tuple[ReceivedRequest, ...]
     requests: tuple[Seen, ...]
     losses: tuple[tuple[str, ...], ...]
     """The losses as in `/v1/exchanges`."""
@@ -54,7 +54,7 @@ class Cell(Struct, frozen=True):
     """The values of `x-dragoman-losses`."""
 
 
-class Bench:
+class MatrixRun:
     """A gateway, and clients whose exchanges are noted."""
 
     def __init__(self, gateway: Gateway) -> None:
@@ -88,13 +88,13 @@ class Bench:
         """Return the losses of an exchange, which may be recorded a moment after its response."""
         url = f"{self._gateway.base_url}/v1/exchanges/{exchange}"
         deadline = time.monotonic() + 20
-        while (told := self._plain.get(url)).status_code == 404 and time.monotonic() < deadline:
+        while (result := self._plain.get(url)).status_code == 404 and time.monotonic() < deadline:
             time.sleep(0.002)
-        return tuple(f"{loss['kind']} {loss['where']}: {loss['what']}" for loss in told.json()["losses"])
+        return tuple(f"{loss['kind']} {loss['where']}: {loss['what']}" for loss in result.json()["losses"])
 
 
 @contextmanager
-def bench() -> Generator[Bench]:
+def run_matrix() -> Generator[MatrixRun]:
     """A gateway over a simulator that plays the scenarios."""
     with in_thread(script=script) as simulator, run_server_gateway(simulator) as gateway:
-        yield Bench(gateway)
+        yield MatrixRun(gateway)

@@ -87,19 +87,19 @@ def own_reading(recording: Recording, dialect: str) -> Reading:
 
 def differences(replay: Replay, recording: Recording, source: str, client: str, own: Reading) -> Iterator[str]:
     """Return the differences between a recording and what a client of another dialect sees."""
-    told = replay.ask(recording, source, client)
-    wanted = build_expected(own, client, streamed=recording.streamed)
-    got = _read(client, told, wanted, streamed=recording.streamed)
-    return same_meaning(wanted, got, exact={source, client} <= _TEXTS)
+    reply = replay.ask(recording, source, client)
+    expected = build_expected(own, client, streamed=recording.streamed)
+    got = _read(client, reply, expected, streamed=recording.streamed)
+    return same_meaning(expected, got, exact={source, client} <= _TEXTS)
 
 
-def _read(client: str, told: httpx2.Response, wanted: Reading, *, streamed: bool) -> Reading:
-    if told.status_code != 200:
-        return Reading(problem=f"{told.status_code} {told.text}")
+def _read(client: str, result: httpx2.Response, expected: Reading, *, streamed: bool) -> Reading:
+    if result.status_code != 200:
+        return Reading(problem=f"{result.status_code} {result.text}")
     if not streamed:
-        return read_whole(client, told.content)
-    free_form = client == "chat" and any(call.form == "text" for call in wanted.calls)
-    return read_stream(client, told.content, strict=not free_form)
+        return read_whole(client, result.content)
+    free_form = client == "chat" and any(call.form == "text" for call in expected.calls)
+    return read_stream(client, result.content, strict=not free_form)
 
 
 def sample(dialect: str, most: int) -> list[Recording]:
@@ -116,16 +116,16 @@ def find_passing_differences(replay: Replay, recording: Recording, dialect: str,
 
     What a host says behind the end of a reply is not passed on, and no error is passed on as a success.
     """
-    told = replay.ask(recording, dialect, dialect)
-    got = _read(dialect, told, own, streamed=recording.streamed)
+    reply = replay.ask(recording, dialect, dialect)
+    got = _read(dialect, reply, own, streamed=recording.streamed)
     if own.problem:
         if not got.problem:
-            yield f"a success: {told.status_code} {told.text[-200:]}"
+            yield f"a success: {reply.status_code} {reply.text[-200:]}"
     elif recording.id.startswith(_WRAPPED):
         yield from same_reading(own, got, exact=False)
-    elif told.status_code != 200 or not told.content:
-        yield f"an error: {told.status_code} {told.text[-200:]}"
-    elif told.content != recording.body:
-        behind = recording.body.removeprefix(told.content)
+    elif reply.status_code != 200 or not reply.content:
+        yield f"an error: {reply.status_code} {reply.text[-200:]}"
+    elif reply.content != recording.body:
+        behind = recording.body.removeprefix(reply.content)
         if behind == recording.body or _BEHIND.fullmatch(behind) is None:
-            yield f"other bytes: {told.text[-200:]}"
+            yield f"other bytes: {reply.text[-200:]}"

@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 from end_to_end.expectations import check
-from end_to_end.losses import NOTES, UNREGARDED, WORDLESS, Losses, regard
-from end_to_end.matrix import CLIENTS, MANNERS, UPSTREAMS, bench
+from end_to_end.losses import NOTES, UNREGARDED, WORDLESS, Losses, select_relevant
+from end_to_end.matrix import CLIENTS, MANNERS, UPSTREAMS, run_matrix
 from end_to_end.scenarios import SCENARIOS
 
 Key = tuple[str, str, str, str]
@@ -70,12 +70,12 @@ def run() -> dict[Key, str]:
     """Play every cell."""
     scenarios = {scenario.name: scenario for scenario in SCENARIOS}
     cells: dict[Key, str] = {}
-    with bench() as table:
+    with run_matrix() as table:
         for client, upstream, name, manner in KEYS:
             streamed = MANNERS[manner]
             cell = table.run(client, upstream, scenarios[name], streamed=streamed)
             check(cell, client, upstream, scenarios[name], streamed=streamed)
-            losses = regard(tuple(loss for turn in cell.losses for loss in turn))
+            losses = select_relevant(tuple(loss for turn in cell.losses for loss in turn))
             cells[client, upstream, name, manner] = mark(client, name, losses)
     return cells
 

@@ -48,7 +48,7 @@ class Reply(Struct, frozen=True, kw_only=True):
     """What went in and what came out."""
 
 
-class HeardResult(Struct, frozen=True, kw_only=True):
+class ReceivedResult(Struct, frozen=True, kw_only=True):
     """A result, as an upstream got it."""
 
     call_id: str
@@ -60,7 +60,7 @@ class HeardResult(Struct, frozen=True, kw_only=True):
     images: tuple[bytes, ...] = ()
 
 
-class Heard(Struct, frozen=True, kw_only=True):
+class ReceivedRequest(Struct, frozen=True, kw_only=True):
     """What an upstream got, read in its own dialect."""
 
     system: str
@@ -69,7 +69,7 @@ class Heard(Struct, frozen=True, kw_only=True):
     choice: str
     """`auto`, `none`, or the name of the tool that must be called."""
     calls: tuple[Call, ...]
-    results: tuple[HeardResult, ...]
+    results: tuple[ReceivedResult, ...]
     images: tuple[bytes, ...]
     """Images that follow the results and are not in them."""
     thoughts: tuple[str, ...]

@@ -46,38 +46,38 @@ def listener(gateway):
 @pytest.mark.parametrize("name", CELLS)
 def test_a_fault_is_the_sdks_own_error_and_never_a_success(listener, name):
     cell = CELLS[name]
-    heard = listener.listen(cell.client, cell.model, streamed=cell.streamed)
-    assert isinstance(heard.error, TYPED[cell.client])
+    received = listener.listen(cell.client, cell.model, streamed=cell.streamed)
+    assert isinstance(received.error, TYPED[cell.client])
     if cell.status:
-        assert (heard.status, heard.text) == (cell.status, "")
+        assert (received.status, received.text) == (cell.status, "")
         family = "openai" if cell.client in {"chat", "responses"} else cell.client
-        assert isinstance(heard.error, CLASSES.get((family, cell.status), TYPED[cell.client]))
+        assert isinstance(received.error, CLASSES.get((family, cell.status), TYPED[cell.client]))
     else:
         # A fault that comes in one packet with the first words has its true status: nothing was told before it.
-        assert heard.text or heard.status == 502
-        assert heard.finish in {"", "failed server_error"}
+        assert received.text or received.status == 502
+        assert received.finish in {"", "failed server_error"}
 
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize(("wait", "goes_on"), [(50, True), (90, False)])
 def test_the_retry_delay_is_where_the_client_looks_for_it(listener, client, upstream, wait, goes_on):
-    heard = listener.listen(client, f"{UPSTREAMS[upstream]}~429,retry-after={wait}", streamed=False)
-    response = heard.error.response
+    received = listener.listen(client, f"{UPSTREAMS[upstream]}~429,retry-after={wait}", streamed=False)
+    response = received.error.response
     assert response.headers["retry-after"] == str(wait)
     assert response.headers.get("x-should-retry") == (None if goes_on else "false")
     if client == "gemini":
-        waits = [detail.get("retryDelay") for detail in heard.error.details["error"]["details"]]
+        waits = [detail.get("retryDelay") for detail in received.error.details["error"]["details"]]
         assert f"{wait}s" in waits
     if client in {"chat", "responses"}:
-        assert heard.error.code == "rate_limit_exceeded"
+        assert received.error.code == "rate_limit_exceeded"
 
 
 @pytest.mark.parametrize("client", ["chat", "responses", "messages"])
 def test_a_rejected_gateway_key_does_not_make_the_client_change_its_key_or_retry(listener, client):
-    heard = listener.listen(client, f"{UPSTREAMS['gemini']}~401", streamed=False)
-    assert heard.status == 502
-    assert heard.error.response.headers["x-should-retry"] == "false"
+    received = listener.listen(client, f"{UPSTREAMS['gemini']}~401", streamed=False)
+    assert received.status == 502
+    assert received.error.response.headers["x-should-retry"] == "false"
 
 
 BLOCKED = {"chat": "content_filter", "messages": "refusal", "responses": "failed invalid_prompt"}
@@ -86,28 +86,28 @@ BLOCKED = {"chat": "content_filter", "messages": "refusal", "responses": "failed
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_filtered_prompt_is_reported_in_the_clients_dialect(listener, client, streamed):
-    heard = listener.listen(client, f"{UPSTREAMS['gemini']}~blocked", streamed=streamed)
-    assert heard.text == ""
-    assert heard.finish == BLOCKED.get(client, "blocked PROHIBITED_CONTENT")
-    assert (heard.error is not None) == (client == "responses" and streamed)
+    received = listener.listen(client, f"{UPSTREAMS['gemini']}~blocked", streamed=streamed)
+    assert received.text == ""
+    assert received.finish == BLOCKED.get(client, "blocked PROHIBITED_CONTENT")
+    assert (received.error is not None) == (client == "responses" and streamed)
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_malformed_call_is_no_answer_but_to_geminis_own_clients(listener, client, streamed):
-    heard = listener.listen(client, f"{UPSTREAMS['gemini']}~malformed-call", streamed=streamed)
+    received = listener.listen(client, f"{UPSTREAMS['gemini']}~malformed-call", streamed=streamed)
     if client == "gemini":
-        assert (heard.error, heard.finish) == (None, "MALFORMED_FUNCTION_CALL")
+        assert (received.error, received.finish) == (None, "MALFORMED_FUNCTION_CALL")
         return
-    assert heard.status == 502
+    assert received.status == 502
     if client != "messages":
-        assert heard.error.code == "malformed_function_call"
+        assert received.error.code == "malformed_function_call"
 
 
 @pytest.mark.parametrize("fault", ["drip,delay=0", "slow-headers,delay=0.05"])
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_slow_reply_is_read_to_the_end(listener, client, fault):
     for model in UPSTREAMS.values():
-        heard = listener.listen(client, f"{model}~{fault}", streamed=True)
-        assert heard.error is None
-        assert "simulator" in heard.text
+        received = listener.listen(client, f"{model}~{fault}", streamed=True)
+        assert received.error is None
+        assert "simulator" in received.text

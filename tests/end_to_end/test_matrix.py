@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from end_to_end.expectations import check
-from end_to_end.losses import build_expected, regard
-from end_to_end.matrix import CLIENTS, MANNERS, UPSTREAMS, bench
+from end_to_end.losses import build_expected, select_relevant
+from end_to_end.matrix import CLIENTS, MANNERS, UPSTREAMS, run_matrix
 from end_to_end.scenarios import SCENARIOS
 from end_to_end.table import KEYS, PATH, cells_of, document, mark
 
@@ -16,7 +16,7 @@ BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 
 @pytest.fixture(scope="module")
 def table():
-    with bench() as found:
+    with run_matrix() as found:
         yield found
 
 
@@ -38,7 +38,7 @@ def test_a_cell_of_the_matrix(table, name, client, upstream, manner):
     scenario, streamed = BY_NAME[name], MANNERS[manner]
     cell = table.run(client, upstream, scenario, streamed=streamed)
     check(cell, client, upstream, scenario, streamed=streamed)
-    lost = regard(tuple(loss for turn in cell.losses for loss in turn))
+    lost = select_relevant(tuple(loss for turn in cell.losses for loss in turn))
     assert sorted(lost) == sorted(build_expected(name, client, UPSTREAMS[upstream][1].NAME))
     for header, losses in zip(cell.headers, cell.losses, strict=True):
         assert_header_lists(header, losses, streamed=streamed)

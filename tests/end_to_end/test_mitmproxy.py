@@ -94,7 +94,7 @@ print(sum(proxy.password.encode() in line for line in lines))
     assert done.stdout.split() == ["407", "0"], done.stderr
 
 
-class _Said(BaseHTTPRequestHandler):
+class _EchoHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_response(200)
         self.send_header("content-length", "5")
@@ -112,7 +112,7 @@ def other(tmp_path: Path) -> Generator[tuple[int, Path]]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     authority.cert_pem.write_to_path(str(tmp_path / "other.pem"))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Said)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _EchoHandler)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     Thread(target=server.serve_forever, daemon=True).start()
     yield server.server_port, tmp_path / "other.pem"
@@ -171,9 +171,9 @@ except ssl.SSLCertVerificationError:
 def test_two_first_runs_at_once_have_one_authority(site):
     words = site.script(ASKING)
     with site.start(*words) as one, site.start(*words) as other:
-        told = [process.communicate(timeout=90) for process in (one, other)]
-    assert [process.returncode for process in (one, other)] == [0, 0], told
-    assert all("You said: “Hello”" in out for out, _ in told)
+        result = [process.communicate(timeout=90) for process in (one, other)]
+    assert [process.returncode for process in (one, other)] == [0, 0], result
+    assert all("You said: “Hello”" in out for out, _ in result)
 
 
 def test_an_interrupt_at_the_terminal_reaches_the_command_once_and_it_decides(site):
@@ -236,8 +236,8 @@ times = [time.monotonic() for _ in client.models.generate_content_stream(model="
 print(times[-1] - times[0])
 """
     with in_thread(delay=0.2) as simulator:
-        here = Site(tmp_path, mitmproxy, simulator.base_url)
-        done = here.run(*here.script(code))
+        first = Site(tmp_path, mitmproxy, simulator.base_url)
+        done = first.run(*first.script(code))
     assert float(done.stdout) > 0.4, done.stderr
 
 
@@ -273,12 +273,12 @@ def test_with_consent_it_is_installed_once_into_an_environment_of_its_own(tmp_pa
     del mitmproxy  # where there is no index, nothing can be installed
     empty = tmp_path / "none"
     empty.mkdir()
-    here = Site(tmp_path, empty, "http://127.0.0.1:9")
-    done = here.run("--install", seconds=300)
+    first = Site(tmp_path, empty, "http://127.0.0.1:9")
+    done = first.run("--install", seconds=300)
     assert done.returncode == 0, done.stderr
     program = Path(done.stdout.strip())
-    assert program.is_relative_to(here.data)
+    assert program.is_relative_to(first.data)
     assert program.is_file()
-    again = here.run(*here.script("print('run')"))
+    again = first.run(*first.script("print('run')"))
     assert (again.returncode, again.stdout) == (0, "run\n"), again.stderr
     assert sys.prefix not in (program.parent.parent / "pyvenv.cfg").read_text().split("command")[0]

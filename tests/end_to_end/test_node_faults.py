@@ -34,12 +34,12 @@ def outcomes(request, tmp_path_factory):
 
 @pytest.mark.parametrize("name", CELLS)
 def test_a_fault_is_the_sdks_own_error_and_never_a_success(outcomes, name):
-    cell, heard = CELLS[name], outcomes[name]
-    assert heard["error"] is not None, heard
-    assert heard["error"]["typed"], heard
+    cell, received = CELLS[name], outcomes[name]
+    assert received["error"] is not None, received
+    assert received["error"]["typed"], received
     if cell.status:
-        assert (heard["error"]["status"], heard["text"]) == (cell.status, "")
+        assert (received["error"]["status"], received["text"]) == (cell.status, "")
     else:
         # A fault that comes in one packet with the first words has its true status: nothing was sent before it.
-        assert heard["text"] or heard["error"]["status"] == 502, heard
-        assert heard["finish"] in {"", "failed"}
+        assert received["text"] or received["error"]["status"] == 502, received
+        assert received["finish"] in {"", "failed"}

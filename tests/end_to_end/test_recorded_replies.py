@@ -22,11 +22,11 @@ def failures(replay, recordings, dialect):
     found = []
     for recording in recordings:
         own = own_reading(recording, dialect)
-        told = {dialect: list(find_passing_differences(replay, recording, dialect, own))}
+        result = {dialect: list(find_passing_differences(replay, recording, dialect, own))}
         for client in DIALECTS:
             if client != dialect:
-                told[client] = list(differences(replay, recording, dialect, client, own))
-        found += [f"{recording.id} to {client}: {'; '.join(what)}" for client, what in told.items() if what]
+                result[client] = list(differences(replay, recording, dialect, client, own))
+        found += [f"{recording.id} to {client}: {'; '.join(what)}" for client, what in result.items() if what]
     return "\n".join(found)
 
 
@@ -36,7 +36,7 @@ def test_recorded_replies_of_distinct_shapes_reach_every_client(replay, dialect)
     recordings = sample(dialect, SAMPLED)
     assert len(recordings) > 10
     assert len({recording.streamed for recording in recordings}) == 2
-    assert not (told := failures(replay, recordings, dialect)), told
+    assert not (result := failures(replay, recordings, dialect)), result
 
 
 @needs_shelf
@@ -44,7 +44,7 @@ def test_recorded_replies_of_distinct_shapes_reach_every_client(replay, dialect)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_recorded_reply_reaches_every_client(replay, dialect):
     assert len(replies(dialect)) > 600
-    assert not (told := failures(replay, replies(dialect), dialect)), told
+    assert not (result := failures(replay, replies(dialect), dialect)), result
 
 
 @needs_shelf
@@ -61,10 +61,10 @@ def test_a_whole_reply_to_a_request_for_a_stream_reaches_every_client_as_a_strea
         asked = recording._replace(streamed=True)
         for client in DIALECTS:
             if client != dialect:
-                told = list(differences(replay, asked, dialect, client, own))
+                result = list(differences(replay, asked, dialect, client, own))
             else:
                 reply = replay.ask(asked, dialect, client)
                 assert reply.headers["content-type"].startswith("text/event-stream")
-                told = list(same_reading(own, read_stream(client, reply.content, strict=False), exact=False))
-            found += [f"{recording.id} to {client}: {what}" for what in told]
+                result = list(same_reading(own, read_stream(client, reply.content, strict=False), exact=False))
+            found += [f"{recording.id} to {client}: {what}" for what in result]
     assert not found, "\n".join(found)

@@ -35,9 +35,9 @@ def script(received):
     ask = received.request
     if received.body.get("tools") or ask.tools:
         return None
-    said = ask.turns[-1].text
-    if "<tool_result" in said:
-        return Answer(text=f"They said: {said}")
+    output = ask.turns[-1].text
+    if "<tool_result" in output:
+        return Answer(text=f"They said: {output}")
     return Answer(text=SAID["legacy" if "TOOL_CALL:" in json.dumps(received.body) else "json"])
 
 
@@ -90,15 +90,15 @@ def test_a_client_sees_calls_and_the_model_text(gateway, form, client, upstream,
     assert [(call.name, call.arguments) for call in reply.calls] == [("get_weather", ARGUMENTS), ("get_time", {})]
     assert (reply.text, reply.finish) == ("I look.", "calls")
     assert len({call.id for call in reply.calls}) == 2
-    body, told = last_request(gateway)
+    body, output = last_request(gateway)
     assert not body.get("tools")
     assert "tool_choice" not in body
-    assert SYSTEM in told
-    assert json.dumps(WEATHER.description)[1:-1] in told
+    assert SYSTEM in output
+    assert json.dumps(WEATHER.description)[1:-1] in output
     hostile = {"output": HOSTILE} if client == "gemini" else HOSTILE
     talk.answer(reply.calls, (Result(value={"temperature": 72}), Result(value=hostile)))
     answer = talk.turn(streamed=streamed)
-    _, told = last_request(gateway)
+    _, output = last_request(gateway)
     assert answer.finish == "stop"
     assert not answer.calls
     assert answer.text.startswith("They said: ")
@@ -111,16 +111,16 @@ def test_a_client_sees_calls_and_the_model_text(gateway, form, client, upstream,
     assert not re.search(r"^TOOL_CALL|<tool_call", second, re.MULTILINE)
     assert answer.text.count("</tool_result>") == 2
     begun = "TOOL_CALL: get_weather" if form == "legacy" else '{\\"name\\": \\"get_weather\\"'
-    assert begun in told
+    assert begun in output
 
 
 @pytest.mark.parametrize("manner", MANNERS)
 def test_what_cannot_be_read_reaches_the_client_as_text(manner):
-    said = 'Well.\n\n<tool_call>{"name": "get_weather", "arguments": {"city": }}</tool_call>'
-    with text_call_gateway("json", lambda _received: Answer(text=said)) as gateway:
+    output = 'Well.\n\n<tool_call>{"name": "get_weather", "arguments": {"city": }}</tool_call>'
+    with text_call_gateway("json", lambda _received: Answer(text=output)) as gateway:
         for client, model in zip(CLIENTS, ("gem", "claude", "gpt", "resp"), strict=True):
             reply = talk_of(gateway, client, model).turn(streamed=MANNERS[manner])
-            assert (reply.text, reply.calls, reply.finish) == (said, (), "stop")
+            assert (reply.text, reply.calls, reply.finish) == (output, (), "stop")
         losses = [loss.what for record in gateway.wait_for_records(4) for loss in record.reply_losses]
     assert losses.count("a call in the text cannot be parsed: sent as text") == 4
 
@@ -157,9 +157,9 @@ def test_a_client_that_forbids_calls_gets_none(gateway, client, upstream):
 def test_a_forced_tool_is_requested_in_the_prompt(gateway, client):
     scenario = structs.replace(SCENARIO, choice="get_time")
     talk_of(gateway, client, "gpt", scenario).turn(streamed=False)
-    _, told = last_request(gateway)
-    assert "Call the tool get_time." in told
-    assert WEATHER.description not in told
+    _, output = last_request(gateway)
+    assert "Call the tool get_time." in output
+    assert WEATHER.description not in output
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -195,8 +195,8 @@ def test_made_up_results_of_a_model_are_cut_off_and_not_reported_to_the_client(m
         sdk = gateway.open(anthropic.Anthropic(base_url=gateway.base_url, api_key="any", max_retries=0))
         tools = [{"name": "get_time", "input_schema": TIME.schema}]
         asked = [{"role": "user", "content": "hello"}]
-        said = sdk.messages.create(model="claude", max_tokens=99, messages=asked, tools=tools, stop_sequences=["END"])
-        assert (said.stop_reason, said.stop_sequence) == ("end_turn", None)
+        output = sdk.messages.create(model="claude", max_tokens=99, messages=asked, tools=tools, stop_sequences=["END"])
+        assert (output.stop_reason, output.stop_sequence) == ("end_turn", None)
         assert last_request(gateway)[0]["stop_sequences"] == ["END", "<tool_result"]
 
 

@@ -19,10 +19,10 @@ from end_to_end.listening import Listener
 from server.conftest import Gateway, run_server_gateway
 
 KINDS = {"chat": "openai", "responses": "openai-responses", "messages": "anthropic", "gemini": "gemini"}
-Said = tuple[int, dict[str, Any]]
+VendorReply = tuple[int, dict[str, Any]]
 
 
-def _openai(status: int, code: str, message: str) -> Said:
+def _openai(status: int, code: str, message: str) -> VendorReply:
     kind = "invalid_request_error" if status == 400 else code
     return status, {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
@@ -33,7 +33,7 @@ _DAILY = {
     "@type": "type.googleapis.com/google.rpc.QuotaFailure",
     "violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier", "quotaValue": "20"}],
 }
-TOO_LONG: dict[str, Said] = {
+TOO_LONG: dict[str, VendorReply] = {
     "chat": _openai(400, "context_length_exceeded", _LONG),
     "responses": _openai(400, "context_length_exceeded", _LONG),
     "messages": (
@@ -57,7 +57,7 @@ TOO_LONG: dict[str, Said] = {
         },
     ),
 }
-SPENT: dict[str, Said] = {
+SPENT: dict[str, VendorReply] = {
     "chat": _openai(429, "insufficient_quota", _BROKE),
     "responses": _openai(429, "insufficient_quota", _BROKE),
     "messages": (402, {"type": "error", "error": {"type": "billing_error", "message": _BROKE}}),
@@ -73,12 +73,12 @@ class Vendors:
 
     def __init__(self, gateway: Gateway) -> None:
         self.listener = Listener(gateway)
-        self.said: Said = (500, {})
+        self.reply: VendorReply = (500, {})
         self.asked = 0
 
     async def say(self, exchange: Exchange) -> None:
         self.asked += 1
-        status, body = self.said
+        status, body = self.reply
         await exchange.send(status, {"content-type": "application/json"}, json.dumps(body).encode())
 
 
@@ -112,31 +112,31 @@ def vendors():
 @pytest.mark.parametrize("source", KINDS)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_context_overflow_is_reported_so_that_programs_shorten_it(vendors, client, source, streamed):
-    vendors.said, vendors.asked = TOO_LONG[source], 0
-    heard = vendors.listener.listen(client, f"says-{source}/m", streamed=streamed)
-    assert (heard.status, vendors.asked) == (400, 1)
+    vendors.reply, vendors.asked = TOO_LONG[source], 0
+    received = vendors.listener.listen(client, f"says-{source}/m", streamed=streamed)
+    assert (received.status, vendors.asked) == (400, 1)
     if client in {"chat", "responses"}:
-        assert heard.error.code == "context_length_exceeded"
+        assert received.error.code == "context_length_exceeded"
     if client == "messages":
-        assert "prompt is too long" in str(heard.error)
+        assert "prompt is too long" in str(received.error)
 
 
 @pytest.mark.parametrize("source", KINDS)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_quota_that_is_spent_is_not_tried_again(vendors, client, source):
-    vendors.said, vendors.asked = SPENT[source], 0
-    heard = vendors.listener.listen(client, f"says-{source}/m", streamed=False)
+    vendors.reply, vendors.asked = SPENT[source], 0
+    received = vendors.listener.listen(client, f"says-{source}/m", streamed=False)
     assert vendors.asked == 1
-    assert heard.status == (402 if client == source == "messages" else 429)
-    assert heard.error.response.headers["x-should-retry"] == "false"
+    assert received.status == (402 if client == source == "messages" else 429)
+    assert received.error.response.headers["x-should-retry"] == "false"
     if client in {"chat", "responses"}:
-        assert (heard.status, heard.error.code) == (429, "insufficient_quota")
+        assert (received.status, received.error.code) == (429, "insufficient_quota")
     if client == source == "gemini":
-        assert heard.error.details["error"]["details"] == [_DAILY]
+        assert received.error.details["error"]["details"] == [_DAILY]
 
 
 @asynccontextmanager
-async def secure(asked: list[bytes]) -> AsyncIterator[int]:
+async def run_untrusted_server(asked: list[bytes]) -> AsyncIterator[int]:
     """The port of a server with an untrusted certificate."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     trustme.CA().issue_cert("localhost").configure_cert(context)
@@ -155,13 +155,13 @@ async def secure(asked: list[bytes]) -> AsyncIterator[int]:
 def test_an_upstream_with_an_invalid_certificate_gets_no_request():
     asked: list[bytes] = []
     with ExitStack() as stack:
-        port = stack.enter_context(run_in_thread(lambda: secure(asked), "secured"))
+        port = stack.enter_context(run_in_thread(lambda: run_untrusted_server(asked), "secured"))
         table = UpstreamTable(kind="openai", base_url=f"https://localhost:{port}/v1", api_key="hush")
         gateway = stack.enter_context(run_server_gateway(stack.enter_context(in_thread()), upstreams={"mine": table}))
         listener = Listener(gateway)
         for client in CLIENTS:
-            heard = listener.listen(client, "mine/m", streamed=False)
-            assert heard.status == 502
-            assert heard.error.response.headers["x-should-retry"] == "false"
+            received = listener.listen(client, "mine/m", streamed=False)
+            assert received.status == 502
+            assert received.error.response.headers["x-should-retry"] == "false"
         assert [record.tries for record in gateway.wait_for_records(len(CLIENTS))] == [1] * len(CLIENTS)
     assert not asked

@@ -2,7 +2,7 @@
 """Fuzz the readers, the dialects and the interpreter: `python tests/fuzz/fuzz.py --seed N --inputs N --jobs N`.
 
 Each job is a process with bounded memory that takes every JOBS-th number. This process watches them: one that dies (memory, a
-crash in C) or stands still is a failure of the input it was at, and its work goes on behind that input.
+crash in C) or hangs is a failure of the input it was at, and its work goes on behind that input.
 """
 
 import argparse
@@ -93,19 +93,19 @@ class Campaign:
         now = time.monotonic()
         if job.at.value != job.last:
             job.last, job.since = job.at.value, now
-        stands = job.process.is_alive() and now - job.since > STANDSTILL
-        if not stands and (job.process.is_alive() or job.process.exitcode == 0):
+        position = job.process.is_alive() and now - job.since > STANDSTILL
+        if not position and (job.process.is_alive() or job.process.exitcode == 0):
             return None
-        if stands:
+        if position:
             job.process.kill()
             job.process.join()
         target, data = campaign.make(self.options.seed, job.at.value, [targets()[name] for name in self.names])
-        how = "stands still" if stands else f"died ({job.process.exitcode})"
+        how = "stands still" if position else f"died ({job.process.exitcode})"
         return campaign.Failure(target.name, f"{target.name} {how}", data, "")
 
     def run(self) -> None:
         """Run all inputs."""
-        begun = told = time.monotonic()
+        begun = result = time.monotonic()
         stop, step = self.options.start + self.options.inputs, self.options.jobs
         jobs = [self.start(range(self.options.start + first, stop, step)) for first in range(step)]
         while any(job.process.is_alive() for job in jobs):
@@ -116,10 +116,10 @@ class Campaign:
                 if failure is not None:
                     self.note(failure)
                     jobs[index] = self.start(range(job.at.value + step, stop, step))
-            if time.monotonic() - told > TOLD_EVERY:
-                told = time.monotonic()
+            if time.monotonic() - result > TOLD_EVERY:
+                result = time.monotonic()
                 done = sum(max(job.at.value - self.options.start, 0) for job in jobs) // step
-                rate = done / (told - begun)
+                rate = done / (result - begun)
                 print(f"{done:>10} inputs  {rate:>6.0f}/s  {len(self.failures)} distinct failures", flush=True)
         self.drain()
         self.done = self.options.inputs

@@ -1,6 +1,6 @@
 """What is fuzzed, and what must hold of it.
 
-Every target takes bytes nobody vouches for. A reader may raise `Malformed`, everything else only `Problem`; a decoder raises
+Every target takes untrusted bytes. A reader may raise `Malformed`, everything else only `Problem`; a decoder raises
 nothing at all, obeys the grammar and does not care where its chunks are cut. What we write, we can read again.
 """
 
@@ -95,14 +95,14 @@ def _no_constant(word: str) -> None:
 
 
 def _read(reader: Any, pieces: Iterator[bytes]) -> list[Any]:
-    told: list[Any] = []
+    collected: list[Any] = []
     try:
         for piece in pieces:
-            told.extend(reader.feed(piece))
-        told.extend(reader.close())
+            collected.extend(reader.feed(piece))
+        collected.extend(reader.close())
     except Malformed:
-        told.append("malformed")
-    return told
+        collected.append("malformed")
+    return collected
 
 
 def run_reader(reader: Callable[[], Any], data: bytes, chance: random.Random) -> None:
@@ -128,13 +128,13 @@ def run_translate_request(source: str, target: str, data: bytes, chance: random.
     model = chance.choice((*MODELS[target], ""))
     call = Call(data, "some-model", stream=chance.random() < 0.5)
     try:
-        told = translate_request(call, source, target, model=model, strict=chance.random() < 0.1)
+        translation = translate_request(call, source, target, model=model, strict=chance.random() < 0.1)
     except Problem:
         return
-    _bound(data, told.call.body)
+    _check_size(data, translation.call.body)
     if source != target:
-        _valid_json(told.call.body)
-        _again(DIALECTS[target].parse_request, told.call)
+        _valid_json(translation.call.body)
+        _again(DIALECTS[target].parse_request, translation.call)
 
 
 def run_parse_response(name: str, data: bytes, chance: random.Random) -> None:
@@ -158,14 +158,14 @@ def run_parse_response(name: str, data: bytes, chance: random.Random) -> None:
 def run_translate_response(source: str, target: str, data: bytes, chance: random.Random) -> None:
     """Translate a reply to another dialect; the result must be a valid reply there."""
     try:
-        told = translate_response(data, source, target)
+        translated = translate_response(data, source, target)
     except Problem:
         return
-    _bound(data, told.body)
+    _check_size(data, translated.body)
     if source != target:
-        _valid_json(told.body)
+        _valid_json(translated.body)
         if DIALECTS[source].parse_response(data).finish.reason in PLAIN_ENDS:
-            _again(DIALECTS[target].parse_response, told.body)
+            _again(DIALECTS[target].parse_response, translated.body)
 
 
 def _again(parse: Callable[[Any], Any], written: Any) -> None:
@@ -177,20 +177,20 @@ def _again(parse: Callable[[Any], Any], written: Any) -> None:
         raise Broken(f"what was written cannot be read: {problem!r}") from problem
 
 
-def _bound(data: bytes, told: bytes) -> None:
-    if len(told) > 40 * len(data) + 200_000:
-        raise Broken(f"{len(data)} bytes became {len(told)}")
+def _check_size(data: bytes, result: bytes) -> None:
+    if len(result) > 40 * len(data) + 200_000:
+        raise Broken(f"{len(data)} bytes became {len(result)}")
 
 
 def _decode(name: str, pieces: Iterator[bytes]) -> list[Event]:
     decoder = DIALECTS[name].decoder()
-    told: list[Event] = []
+    collected: list[Event] = []
     for piece in pieces:
-        told.extend(decoder.feed(piece))
-    told.extend(decoder.close())
+        collected.extend(decoder.feed(piece))
+    collected.extend(decoder.close())
     if decoder.feed(b"data: {}\n\n") or decoder.close():
         raise Broken("told something after the end")
-    return list(check_events(told))
+    return list(check_events(collected))
 
 
 def run_decoder(name: str, data: bytes, chance: random.Random) -> None:
@@ -212,12 +212,12 @@ def in_sequence(events):
 
 def _readable(name: str, written: bytes, events: list[Event]) -> None:
     """What a client of `name` reads: a stream that obeys the grammar and ends as the upstream's did."""
-    told = _decode(name, iter((written,)))[-1]
+    body = _decode(name, iter((written,)))[-1]
     end = events[-1]
     plain = isinstance(end, Finished) and end.finish.reason in PLAIN_ENDS and not _find_repeated_ids(events)
-    if plain and isinstance(told, Failed) and told.problem.kind == "malformed_reply":
-        raise Broken(f"a finished reply cannot be read: {told.problem!r} after {end.finish.reason}")
-    if isinstance(end, Failed) and not isinstance(told, Failed):
+    if plain and isinstance(body, Failed) and body.problem.kind == "malformed_reply":
+        raise Broken(f"a finished reply cannot be read: {body.problem!r} after {end.finish.reason}")
+    if isinstance(end, Failed) and not isinstance(body, Failed):
         raise Broken("a failed reply looks finished")
 
 
@@ -230,9 +230,9 @@ def _find_repeated_ids(events: list[Event]) -> bool:
 def run_stream(source: str, target: str, data: bytes, chance: random.Random) -> None:
     """Translate a stream; the client's decoder must make sense of it."""
     translator = StreamTranslator(source, target, Context())
-    told = [translator.feed(piece) for piece in _pieces(data, chance)]
-    written = b"".join(told) + translator.close()
-    _bound(data, written)
+    events = [translator.feed(piece) for piece in _pieces(data, chance)]
+    written = b"".join(events) + translator.close()
+    _check_size(data, written)
     if translator.losses and source == target:
         raise Broken("a loss at home")
     _readable(target, written, _decode(source, iter((data,))))

@@ -74,15 +74,15 @@ def test_a_very_long_wait_is_written_as_digits():
 
 
 @pytest.mark.parametrize(
-    ("raw", "told"),
+    ("raw", "result"),
     [
         (b'{"a":1e999,"b":[2]}', ["/x/a", "/x/b/0"]),
         (b'{"a":' + HUGE + b"}", ["/x"]),
         (b"[" * 900 + b"]" * 900, ["/x" + "/0" * 899]),
     ],
 )
-def test_leaves_of_values_that_python_cannot_represent_are_still_returned(raw, told):
-    assert list(find_leaves(raw, "/x")) == told
+def test_leaves_of_values_that_python_cannot_represent_are_still_returned(raw, result):
+    assert list(find_leaves(raw, "/x")) == result
 
 
 def test_a_dropped_field_that_is_no_python_number_is_a_loss_and_not_a_crash():
@@ -115,17 +115,17 @@ def test_a_known_event_with_a_member_of_another_type_fails_the_stream(more):
 def test_the_name_of_a_strange_event_cannot_break_out_of_its_frame(kind):
     strange = b'{"type":%b,"more":1}' % kind
     done = {"type": "response.completed", "response": {"id": "r", "model": "m", "status": "completed", "output": []}}
-    told = home("responses", sse({"type": "response.created", "response": {}}, strange, done))
-    assert isinstance(events_of("responses", told)[-1], Finished)
-    assert b'"more"' not in told
+    result = home("responses", sse({"type": "response.created", "response": {}}, strange, done))
+    assert isinstance(events_of("responses", result)[-1], Finished)
+    assert b'"more"' not in result
 
 
 @pytest.mark.parametrize("schema", [True, [1]])
 def test_an_output_schema_without_members_becomes_json(schema):
     form = {"type": "json_schema", "name": "colors", "schema": schema}
     body = json.dumps({"model": "m", "input": "x", "text": {"format": form}}).encode()
-    told = translate_request(Call(body), "responses", "gemini", model="gemini-3-flash")
-    assert json.loads(told.call.body)["generationConfig"]["responseJsonSchema"] == {"title": "colors"}
+    translation = translate_request(Call(body), "responses", "gemini", model="gemini-3-flash")
+    assert json.loads(translation.call.body)["generationConfig"]["responseJsonSchema"] == {"title": "colors"}
 
 
 def test_values_before_a_broken_one_are_returned_wherever_the_chunks_are_cut():
@@ -148,8 +148,8 @@ def test_a_call_that_turns_out_to_be_text_stays_a_call():
 def test_an_unknown_format_is_not_treated_as_a_grammar():
     tool = {"type": "custom", "name": "shell", "format": {"type": "new"}}
     body = json.dumps({"model": "m", "input": "x", "tools": [tool]}).encode()
-    told = translate_request(Call(body), "responses", "chat", model="gpt-5.5")
-    assert json.loads(told.call.body)["tools"] == [{"type": "custom", "custom": {"name": "shell"}}]
+    translation = translate_request(Call(body), "responses", "chat", model="gpt-5.5")
+    assert json.loads(translation.call.body)["tools"] == [{"type": "custom", "custom": {"name": "shell"}}]
     home = DIALECTS["responses"].render_request(
         DIALECTS["responses"].parse_request(Call(body)), Traits(dialect="responses")
     )
@@ -233,5 +233,5 @@ def test_no_document_can_pass_for_our_own_mark_of_the_unknown(block):
 
 def test_a_required_list_may_hold_anything():
     schema = b'{"type":"object","properties":{"a":{"type":"string"}},"required":["a",{"b":1},[2]]}'
-    told = translate_request(Call(SCHEMAS["chat"] % schema), "chat", "messages")
-    assert json.loads(told.call.body)["tools"][0]["input_schema"]["required"] == ["a"]
+    translation = translate_request(Call(SCHEMAS["chat"] % schema), "chat", "messages")
+    assert json.loads(translation.call.body)["tools"][0]["input_schema"]["required"] == ["a"]

@@ -17,7 +17,7 @@ LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
 def run(request: pytest.FixtureRequest) -> Callable[[Steps], Any]:
     """Run steps on asyncio's loop and on uvloop, with a client of their own."""
 
-    async def limited(steps: Steps) -> Any:
+    async def limit(steps: Steps) -> Any:
         client = Client()
         try:
             return await asyncio.wait_for(steps(client), 20)
@@ -27,6 +27,6 @@ def run(request: pytest.FixtureRequest) -> Callable[[Steps], Any]:
 
     def running(steps: Steps) -> Any:
         with asyncio.Runner(loop_factory=request.param) as runner:
-            return runner.run(limited(steps))
+            return runner.run(limit(steps))
 
     return running

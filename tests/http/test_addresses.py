@@ -40,9 +40,9 @@ def test_a_link_has_one_plain_form(url, plain):
     ],
 )  # fmt: skip
 def test_a_link_that_readers_read_differently_is_refused(url):
-    with pytest.raises(LinkRefused) as told:
+    with pytest.raises(LinkRefused) as error:
         parse_location(url)
-    assert "example" not in str(told.value)
+    assert "example" not in str(error.value)
 
 
 def test_a_line_cannot_be_ended_from_within_a_link():

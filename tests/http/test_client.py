@@ -136,7 +136,7 @@ def test_a_refused_connection_is_unreachable(run):
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("output", "words"),
     [
         ((b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf",), "middle"),
         ((b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n",), "middle"),
@@ -144,9 +144,9 @@ def test_a_refused_connection_is_unreachable(run):
     ],
     ids=["shorter than said", "no last chunk", "no chunk at all"],
 )
-def test_a_reply_that_breaks_off_is_broken_and_never_whole(run, said, words):
+def test_a_reply_that_breaks_off_is_broken_and_never_whole(run, output, words):
     async def steps(client: Client) -> None:
-        async with Peer(*said) as asked:
+        async with Peer(*output) as asked:
             with pytest.raises(BrokenReply, match=words):
                 await (await client.send(asked, QUICK)).read()
 
@@ -172,8 +172,8 @@ def test_a_reply_without_a_length_ends_with_its_connection(run):
 
 def test_an_interim_response_is_not_the_final_response(run):
     async def steps(client: Client) -> tuple[int, bytes]:
-        said = (b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\nok")
-        async with Peer(*said) as asked:
+        output = (b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\nok")
+        async with Peer(*output) as asked:
             incoming = await client.send(asked, QUICK)
             return incoming.status, await incoming.read()
 

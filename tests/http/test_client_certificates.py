@@ -19,7 +19,7 @@ AUTHORITY = trustme.CA()
 
 
 @asynccontextmanager
-async def secure(authority: trustme.CA, host: str) -> AsyncGenerator[Outgoing]:
+async def run_tls_server(authority: trustme.CA, host: str) -> AsyncGenerator[Outgoing]:
     """A server with a certificate for `host` whose URL has the host `localhost`."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert(host).configure_cert(context)
@@ -49,7 +49,7 @@ def trusted(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("trusted")
 def test_a_server_with_a_valid_certificate_is_used_and_its_connection_pooled(run):
     async def steps(client: Client) -> list[bytes]:
-        async with secure(AUTHORITY, "localhost") as asked:
+        async with run_tls_server(AUTHORITY, "localhost") as asked:
             return [await (await client.send(asked, QUICK)).read() for _ in range(2)]
 
     assert run(steps) == [b"secret", b"secret"]
@@ -60,10 +60,10 @@ def test_an_authority_can_be_given(run):
         trust = ssl.create_default_context()
         AUTHORITY.configure_trust(trust)
         client = Client(ssl_context=trust)
-        async with secure(AUTHORITY, "localhost") as asked:
-            told = await (await client.send(asked, QUICK)).read()
+        async with run_tls_server(AUTHORITY, "localhost") as asked:
+            reply = await (await client.send(asked, QUICK)).read()
             await client.close()
-            return told
+            return reply
 
     assert run(steps) == b"secret"
 
@@ -76,7 +76,7 @@ def test_an_authority_can_be_given(run):
 )
 def test_a_server_with_an_invalid_certificate_gets_no_request(run, authority, host):
     async def steps(client: Client) -> None:
-        async with secure(authority, host) as asked:
+        async with run_tls_server(authority, host) as asked:
             with pytest.raises(UntrustedCertificate, match="certificate"):
                 await client.send(asked, QUICK)
 
@@ -99,9 +99,9 @@ class Tunnel:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.asked.append(await reader.readuntil(b"\r\n\r\n"))
         place = self.asked[-1].split()[1].decode()
-        there_reader, there_writer = await asyncio.open_connection("127.0.0.1", int(place.rpartition(":")[2]))
+        server_reader, server_writer = await asyncio.open_connection("127.0.0.1", int(place.rpartition(":")[2]))
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await asyncio.gather(self._pass(reader, there_writer), self._pass(there_reader, writer))
+        await asyncio.gather(self._pass(reader, server_writer), self._pass(server_reader, writer))
 
     @staticmethod
     async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -118,7 +118,7 @@ class Tunnel:
 def test_a_tunnel_is_trusted_no_more_than_the_server_at_its_end(run, monkeypatch, host):
     async def steps(_: Client) -> tuple[bytes, list[bytes]]:
         tunnel = Tunnel()
-        async with tunnel as port, secure(AUTHORITY, host) as asked:
+        async with tunnel as port, run_tls_server(AUTHORITY, host) as asked:
             monkeypatch.setenv("https_proxy", f"http://me:pass@127.0.0.1:{port}")
             monkeypatch.setenv("no_proxy", "")
             client = Client(read_environment_proxies())
@@ -129,8 +129,8 @@ def test_a_tunnel_is_trusted_no_more_than_the_server_at_its_end(run, monkeypatch
             finally:
                 await client.close()
 
-    told, asked = run(steps)
-    assert told == b"secret" if host == "localhost" else b"certificate" in told
+    result, asked = run(steps)
+    assert result == b"secret" if host == "localhost" else b"certificate" in result
     assert asked[0].startswith(b"CONNECT localhost:")
     assert b"proxy-authorization: Basic bWU6cGFzcw==\r\n" in asked[0]
 
@@ -151,8 +151,8 @@ def test_a_server_that_hangs_up_in_the_handshake_is_not_reached(run):
 
 @pytest.mark.parametrize("broken", [False, True], ids=["whole", "broken off"])
 def test_a_compressed_response_is_decompressed_though_not_requested(run, broken):
-    said = b"words " * 1000
-    packed = gzip.compress(said)
+    output = b"words " * 1000
+    packed = gzip.compress(output)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -171,7 +171,7 @@ def test_a_compressed_response_is_decompressed_though_not_requested(run, broken)
             with pytest.raises(BrokenReply, match="decompressed"):
                 await incoming.read()
         else:
-            assert await incoming.read() == said
+            assert await incoming.read() == output
         server.close()
 
     run(steps)

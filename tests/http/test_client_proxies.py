@@ -18,11 +18,11 @@ def test_a_proxy_from_the_environment_gets_the_absolute_url(run, monkeypatch):
             proxied = Client()
             await (await proxied.send(far, QUICK)).read()
             await proxied.close()
-        return peer.heard
+        return peer.received
 
-    heard = run(steps)
-    assert heard.startswith(b"GET http://far.example.com/there HTTP/1.1\r\nhost: far.example.com\r\n")
-    assert b"proxy-authorization: Basic bWU6c2VjcmV0\r\n" in heard
+    result = run(steps)
+    assert result.startswith(b"GET http://far.example.com/there HTTP/1.1\r\nhost: far.example.com\r\n")
+    assert b"proxy-authorization: Basic bWU6c2VjcmV0\r\n" in result
 
 
 def test_no_proxy_bypasses_the_proxy(run, monkeypatch):
@@ -43,7 +43,7 @@ def test_a_proxy_that_refuses_a_tunnel_is_not_reached(run, monkeypatch):
             monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{asked.origin.port}")
             with pytest.raises(Unreachable, match="407"):
                 await Client().send(Outgoing(Origin("https", "far.example.com", 443), "GET", "/"), QUICK)
-        return peer.heard
+        return peer.received
 
     assert run(steps).startswith(b"CONNECT far.example.com:443 HTTP/1.1\r\n")
 

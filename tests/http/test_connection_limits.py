@@ -66,9 +66,9 @@ async def exchange_bytes(server: Server, *words: bytes) -> bytes:
     for word in words:
         writer.write(word)
         await writer.drain()
-    told = await reader.read()
+    result = await reader.read()
     writer.close()
-    return told
+    return result
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ async def exchange_bytes(server: Server, *words: bytes) -> bytes:
     ids=["nothing", "half a line", "headers", "a header", "no body", "body", "chunks", "extension of a chunk"],
 )
 def test_a_client_that_sends_too_slowly_is_disconnected_in_time(run, begin, drip):
-    told, seconds = run(lambda server: drip_bytes(server, begin, drip))
-    assert told.startswith(b"HTTP/1.1 408") if b"\r\n\r\n" in begin else told == b""
+    result, seconds = run(lambda server: drip_bytes(server, begin, drip))
+    assert result.startswith(b"HTTP/1.1 408") if b"\r\n\r\n" in begin else result == b""
     assert seconds > 0.1
 
 
@@ -112,9 +112,9 @@ def test_a_large_body_that_comes_fast_may_take_longer_than_its_time(run):
         for _ in range(9):
             writer.write(bytes(10_000))
             await asyncio.sleep(0.05)
-        told = await reader.read()
+        result = await reader.read()
         writer.close()
-        return told
+        return result
 
     assert run(steps).startswith(b"HTTP/1.1 200")
 
@@ -145,9 +145,9 @@ UNCLEAR = {
 
 @pytest.mark.parametrize("words", UNCLEAR.values(), ids=UNCLEAR)
 def test_what_two_readers_could_read_in_two_ways_is_refused_and_nothing_after_it_is_read(run, words):
-    told = run(lambda server: exchange_bytes(server, POST + words + b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"))
-    assert told.startswith(b"HTTP/1.1 400")
-    assert told.count(b"HTTP/1.1") == 1
+    result = run(lambda server: exchange_bytes(server, POST + words + b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"))
+    assert result.startswith(b"HTTP/1.1 400")
+    assert result.count(b"HTTP/1.1") == 1
 
 
 def test_an_old_client_cannot_send_chunks(run):
@@ -181,9 +181,9 @@ def test_a_rejection_is_rendered_in_the_clients_dialect(run):
         return (("content-type", "text/plain"),), f"{status} for {request.path} {request.header('x-a')}".encode()
 
     words = b"POST /there?a=b HTTP/1.1\r\nX-A: me\r\nContent-Length: 3000000\r\n\r\n"
-    told = run(lambda server: exchange_bytes(server, words), refusal=refusal)
-    assert told.startswith(b"HTTP/1.1 413")
-    assert told.endswith(b"content-length: 17\r\n\r\n413 for /there me")
+    result = run(lambda server: exchange_bytes(server, words), refusal=refusal)
+    assert result.startswith(b"HTTP/1.1 413")
+    assert result.endswith(b"content-length: 17\r\n\r\n413 for /there me")
 
 
 BODY = b'{"model":"m","text":"' + b"words and words " * 3000 + b'"}'
@@ -205,8 +205,8 @@ def pack(encoding: str, body: bytes) -> bytes:
 
 @pytest.mark.parametrize("encoding", PACKED)
 def test_a_compressed_body_is_decompressed_before_the_handler_reads_it(run, encoding):
-    told = run(lambda server: exchange_bytes(server, pack(encoding, PACKED[encoding])))
-    assert told.endswith(b"['host', 'connection'] " + BODY[:50])
+    result = run(lambda server: exchange_bytes(server, pack(encoding, PACKED[encoding])))
+    assert result.endswith(b"['host', 'connection'] " + BODY[:50])
 
 
 @pytest.mark.parametrize(
@@ -222,15 +222,15 @@ def test_a_compressed_body_is_decompressed_before_the_handler_reads_it(run, enco
     ],
 )
 def test_a_body_that_cannot_be_unpacked_is_refused(run, encoding, body, status):
-    told = run(lambda server: exchange_bytes(server, pack(encoding, body)))
-    assert told.startswith(b"HTTP/1.1 " + status)
-    assert (b"accept-encoding: gzip, deflate" in told) == (status == b"415")
+    result = run(lambda server: exchange_bytes(server, pack(encoding, body)))
+    assert result.startswith(b"HTTP/1.1 " + status)
+    assert (b"accept-encoding: gzip, deflate" in result) == (status == b"415")
 
 
 def test_a_decompression_bomb_is_rejected_before_it_expands(run):
     bomb = gzip.compress(bytes(60 << 20))
-    told = run(lambda server: exchange_bytes(server, pack("gzip", bomb)), limits=ClientLimits())
-    assert told.startswith(b"HTTP/1.1 413")
+    result = run(lambda server: exchange_bytes(server, pack("gzip", bomb)), limits=ClientLimits())
+    assert result.startswith(b"HTTP/1.1 413")
 
 
 READERS = ClientLimits(write_seconds=0.8)

@@ -81,10 +81,10 @@ def test_an_invalid_or_private_url_is_refused_before_any_connection(url, monkeyp
         raise OSError
 
     monkeypatch.setattr(asyncio.BaseEventLoop, "create_connection", connect)
-    with pytest.raises(LinkRefused) as told:
+    with pytest.raises(LinkRefused) as error:
         fetch_url(url)
     assert not connected
-    assert "127.0.0.1" not in str(told.value)
+    assert "127.0.0.1" not in str(error.value)
 
 
 @pytest.mark.parametrize("answer", [["8.8.8.8", "10.0.0.1"], ["::ffff:10.0.0.1"], ["169.254.169.254"]])
@@ -96,9 +96,9 @@ def test_a_name_with_one_address_that_is_not_public_is_refused(answer):
 def test_an_unknown_name_gets_the_same_message_as_a_private_one():
     words = set()
     for answer in ([], ["10.0.0.1"]):
-        with pytest.raises(LinkRefused) as told:
+        with pytest.raises(LinkRefused) as error:
             fetch_url("https://wiki.corp.example/", GuardedFetcher(resolve=Names(answer)))
-        words.add(str(told.value))
+        words.add(str(error.value))
     assert len(words) == 1
 
 
@@ -126,11 +126,11 @@ def serve(handler: Callable[[Exchange], Awaitable[None]], steps: Callable[[Serve
 
 
 async def picture(exchange: Exchange) -> None:
-    heard = exchange.request
-    names = {name for name, _ in heard.headers}
+    received = exchange.request
+    names = {name for name, _ in received.headers}
     assert names == {"host", "accept", "accept-encoding", "connection"}
     await exchange.send(
-        200, {"content-type": "image/png; x=y", "set-cookie": "a=b"}, b"\x89PNG" + heard.target.encode()
+        200, {"content-type": "image/png; x=y", "set-cookie": "a=b"}, b"\x89PNG" + received.target.encode()
     )
 
 
@@ -142,10 +142,10 @@ def test_an_allowed_url_is_fetched_without_credentials_or_cookies():
 
 
 def test_the_server_gets_the_host_name_and_not_its_address():
-    heard = []
+    collected = []
 
     async def handler(exchange: Exchange) -> None:
-        heard.append(exchange.request.header("host"))
+        collected.append(exchange.request.header("host"))
         await exchange.send(200, {}, b"x")
 
     async def steps(server: Server) -> LinkedPage:
@@ -154,7 +154,7 @@ def test_the_server_gets_the_host_name_and_not_its_address():
         return await guard.fetch(f"http://Pictures.example:{port}/", ByteBudget(9), 5)
 
     assert serve(handler, steps).body == b"x"
-    assert heard[0].startswith("pictures.example:")
+    assert collected[0].startswith("pictures.example:")
 
 
 def redirect(to: str, status: int = 302) -> Callable[[Exchange], Awaitable[None]]:
@@ -237,9 +237,9 @@ async def find_missing(exchange: Exchange) -> None:
     ids=["endless", "dripping", "silent", "long-headed", "packed", "missing"],
 )
 def test_a_server_that_wants_more_of_us_does_not_get_it(handler, why):
-    with pytest.raises(LinkRefused, match=why) as told:
+    with pytest.raises(LinkRefused, match=why) as error:
         serve(handler, lambda server: GuardedFetcher(LOOPBACK).fetch(server.base_url, ByteBudget(100_000), 0.3))
-    assert "secrets" not in str(told.value)
+    assert "secrets" not in str(error.value)
 
 
 def test_a_length_that_is_too_much_is_not_waited_for():
@@ -270,7 +270,7 @@ def test_a_proxy_from_the_environment_is_not_used(monkeypatch):
     assert serve(redirect("/end"), lambda server: GuardedFetcher(LOOPBACK).fetch(server.base_url, ByteBudget(9), 5))
 
 
-def secure(reply: bytes, *, issued_for: str, asked_as: str) -> LinkedPage:
+def fetch_over_tls(reply: bytes, *, issued_for: str, asked_as: str) -> LinkedPage:
     """Fetch from a server whose certificate authority is trusted."""
     authority = trustme.CA()
     context, trust = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
@@ -310,12 +310,12 @@ REPLY = b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecret"
 
 
 def test_a_certificate_must_be_for_the_name_of_the_link():
-    assert secure(REPLY, issued_for="names.example", asked_as="names.example").body == b"secret"
+    assert fetch_over_tls(REPLY, issued_for="names.example", asked_as="names.example").body == b"secret"
     with pytest.raises(LinkRefused, match="reached"):
-        secure(REPLY, issued_for="names.example", asked_as="others.example")
+        fetch_over_tls(REPLY, issued_for="names.example", asked_as="others.example")
 
 
 def test_a_redirect_from_https_to_http_is_refused():
     reply = b"HTTP/1.1 302 Found\r\nlocation: http://names.example/\r\ncontent-length: 0\r\n\r\n"
     with pytest.raises(LinkRefused, match="from https to http"):
-        secure(reply, issued_for="names.example", asked_as="names.example")
+        fetch_over_tls(reply, issued_for="names.example", asked_as="names.example")

@@ -18,8 +18,8 @@ Steps = Callable[[Server], Awaitable[Any]]
 
 async def echo(exchange: Exchange) -> None:
     request = exchange.request
-    told = f"{request.method} {request.path} {request.query} {request.header('x-a')} {len(request.body)}"
-    await exchange.send(200, {"content-type": "text/plain"}, told.encode())
+    result = f"{request.method} {request.path} {request.query} {request.header('x-a')} {len(request.body)}"
+    await exchange.send(200, {"content-type": "text/plain"}, result.encode())
 
 
 async def numbers(exchange: Exchange) -> None:
@@ -80,10 +80,10 @@ def test_a_connection_is_used_again():
     async def steps(server: Server) -> bytes:
         return await exchange_bytes(server, b"GET /1 HTTP/1.1\r\n\r\n", b"GET /2 HTTP/1.1\r\nConnection: close\r\n\r\n")
 
-    told = run(echo, steps)
-    assert told.count(b"HTTP/1.1 200 OK\r\n") == 2
-    assert told.index(b"GET /1") < told.index(b"GET /2")
-    assert told.count(b"connection: close") == 1
+    result = run(echo, steps)
+    assert result.count(b"HTTP/1.1 200 OK\r\n") == 2
+    assert result.index(b"GET /1") < result.index(b"GET /2")
+    assert result.count(b"connection: close") == 1
 
 
 def test_requests_sent_at_once_are_answered_in_order():
@@ -91,10 +91,10 @@ def test_requests_sent_at_once_are_answered_in_order():
         many = b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % number for number in range(40))
         return await exchange_bytes(server, many + b"GET /last HTTP/1.1\r\nConnection: close\r\n\r\n")
 
-    told = run(echo, steps)
-    places = [told.index(b"GET /%d " % number) for number in range(40)]
+    result = run(echo, steps)
+    places = [result.index(b"GET /%d " % number) for number in range(40)]
     assert places == sorted(places)
-    assert b"GET /last" in told
+    assert b"GET /last" in result
 
 
 def test_a_request_may_come_byte_by_byte():
@@ -104,9 +104,9 @@ def test_a_request_may_come_byte_by_byte():
         for byte in request:
             writer.write(bytes([byte]))
             await writer.drain()
-        told = await reader.read()
+        result = await reader.read()
         writer.close()
-        return told
+        return result
 
     assert b"POST /x {} b 2" in run(echo, steps)
 
@@ -123,9 +123,9 @@ def test_an_answer_of_unknown_length_is_sent_in_chunks():
     async def steps(server: Server) -> bytes:
         return await exchange_bytes(server, b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
 
-    told = run(numbers, steps)
-    assert b"transfer-encoding: chunked" in told
-    assert told.endswith(b"\r\n\r\n2\r\n0 \r\n2\r\n1 \r\n2\r\n2 \r\n0\r\n\r\n")
+    result = run(numbers, steps)
+    assert b"transfer-encoding: chunked" in result
+    assert result.endswith(b"\r\n\r\n2\r\n0 \r\n2\r\n1 \r\n2\r\n2 \r\n0\r\n\r\n")
 
 
 def test_the_first_and_the_last_piece_of_an_answer_go_with_its_beginning_and_its_end():
@@ -137,26 +137,26 @@ def test_the_first_and_the_last_piece_of_an_answer_go_with_its_beginning_and_its
     async def steps(server: Server) -> bytes:
         return await exchange_bytes(server, b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
 
-    told = run(handler, steps).partition(b"\r\n\r\n")[2]
-    assert told == b"6\r\nfirst \r\n5\r\nthen \r\n4\r\nlast\r\n0\r\n\r\n"
+    result = run(handler, steps).partition(b"\r\n\r\n")[2]
+    assert result == b"6\r\nfirst \r\n5\r\nthen \r\n4\r\nlast\r\n0\r\n\r\n"
 
 
 def test_an_old_client_gets_an_answer_that_ends_with_the_connection():
     async def steps(server: Server) -> bytes:
         return await exchange_bytes(server, b"GET / HTTP/1.0\r\n\r\n")
 
-    told = run(numbers, steps)
-    assert b"chunked" not in told
-    assert told.endswith(b"\r\n\r\n0 1 2 ")
+    result = run(numbers, steps)
+    assert b"chunked" not in result
+    assert result.endswith(b"\r\n\r\n0 1 2 ")
 
 
 def test_a_request_for_the_head_gets_no_body():
     async def steps(server: Server) -> bytes:
         return await exchange_bytes(server, b"HEAD / HTTP/1.1\r\nConnection: close\r\n\r\n")
 
-    told = run(echo, steps)
-    assert told.endswith(b"\r\n\r\n")
-    assert b"content-length: 12\r\n" in told
+    result = run(echo, steps)
+    assert result.endswith(b"\r\n\r\n")
+    assert b"content-length: 12\r\n" in result
 
 
 @pytest.mark.parametrize(
@@ -173,9 +173,9 @@ def test_what_is_no_request_is_refused_and_the_connection_ends(words, status):
     async def steps(server: Server) -> bytes:
         return await exchange_bytes(server, words)
 
-    told = run(echo, steps, ClientLimits(body=1000, head=2000))
-    assert told.startswith(b"HTTP/1.1 " + status)
-    assert told.count(b"HTTP/1.1") == 1
+    result = run(echo, steps, ClientLimits(body=1000, head=2000))
+    assert result.startswith(b"HTTP/1.1 " + status)
+    assert result.count(b"HTTP/1.1") == 1
 
 
 def test_a_client_that_expects_100_continue_gets_it():
@@ -191,9 +191,9 @@ def test_an_upgrade_request_reaches_the_handler():
         head = b"GET /ws HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
         reader, writer = await asyncio.open_connection(*server.address)
         writer.write(head)
-        told = await reader.read(200)
+        result = await reader.read(200)
         writer.close()
-        return told
+        return result
 
     assert b"GET /ws" in run(echo, steps)
 
@@ -203,16 +203,16 @@ def test_an_upgrade_request_reaches_the_handler():
 )
 def test_an_upgrade_to_http_2_does_not_lose_the_body(framing):
     async def steps(server: Server) -> list[bytes]:
-        wish = b"POST /x HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQ\r\n"
-        whole = wish + framing + b"GET /next HTTP/1.1\r\nConnection: close\r\n\r\n"
+        requested = b"POST /x HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQ\r\n"
+        whole = requested + framing + b"GET /next HTTP/1.1\r\nConnection: close\r\n\r\n"
         return [
             await exchange_bytes(server, whole),
             await exchange_bytes(server, whole[:20], whole[20:150], whole[150:]),
         ]
 
-    for told in run(echo, steps):
-        assert b"POST /x {}  5" in told
-        assert b"GET /next {}  0" in told
+    for result in run(echo, steps):
+        assert b"POST /x {}  5" in result
+        assert b"GET /next {}  0" in result
 
 
 def test_a_tunnel_is_refused():
@@ -330,10 +330,10 @@ def test_an_answer_can_be_cut_and_a_connection_reset():
             exchange.abort()
 
     async def steps(server: Server) -> bytes:
-        told = await exchange_bytes(server, b"GET /cut HTTP/1.1\r\n\r\n")
+        result = await exchange_bytes(server, b"GET /cut HTTP/1.1\r\n\r\n")
         with pytest.raises(ConnectionResetError):
             await exchange_bytes(server, b"GET /reset HTTP/1.1\r\n\r\n")
-        return told
+        return result
 
     assert run(handler, steps).endswith(b"1\r\nx\r\n5\r\nab")
 
@@ -351,10 +351,10 @@ def test_a_server_that_closes_lets_an_answer_become_whole():
     async def whole() -> bytes:
         async with listen(handler) as server:
             idle = asyncio.ensure_future(exchange_bytes(server))
-            told = asyncio.ensure_future(exchange_bytes(server, b"GET / HTTP/1.1\r\n\r\n"))
+            result = asyncio.ensure_future(exchange_bytes(server, b"GET / HTTP/1.1\r\n\r\n"))
             await begun.wait()
         assert await idle == b""
-        return await told
+        return await result
 
     with asyncio.Runner(loop_factory=LOOP[0]) as runner:
         assert runner.run(whole()).endswith(b"0\r\n\r\n")
@@ -371,10 +371,10 @@ def test_a_server_that_closes_breaks_off_what_takes_too_long():
 
     async def whole() -> None:
         async with listen(handler, grace=0.1) as server:
-            told = asyncio.ensure_future(exchange_bytes(server, b"GET / HTTP/1.1\r\n\r\n"))
+            result = asyncio.ensure_future(exchange_bytes(server, b"GET / HTTP/1.1\r\n\r\n"))
             await begun.wait()
         with contextlib.suppress(ConnectionResetError):
-            await told
+            await result
 
     with asyncio.Runner(loop_factory=LOOP[0]) as runner:
         runner.run(asyncio.wait_for(whole(), 20))

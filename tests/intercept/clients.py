@@ -119,12 +119,12 @@ class Caller:
 
     def _responses(self, prompt: str, results: list[tuple[Call, str]]) -> tuple[str, list[Call]]:
         sdk = self.middle.client(openai.OpenAI, "/v1")
-        said: list[Any] = [
+        output: list[Any] = [
             {"type": "function_call_output", "call_id": call["id"], "output": text} for call, text in results
         ]
-        said += [{"role": "user", "content": prompt}] if prompt else []
+        output += [{"role": "user", "content": prompt}] if prompt else []
         tools: Any = [{"type": "function", "name": name, "parameters": one} for name, one in self.tools.items()]
-        asked: Any = {"model": MODEL, "input": said, "tools": tools, "conversation": self.conversation}
+        asked: Any = {"model": MODEL, "input": output, "tools": tools, "conversation": self.conversation}
         if self.streamed:
             with sdk.responses.stream(**asked) as events:
                 got = events.until_done().get_final_response()
@@ -134,20 +134,20 @@ class Caller:
         return got.output_text, [Call(id=one.call_id, name=one.name, arguments=one.arguments) for one in calls]
 
     def _chat(self, prompt: str, results: list[tuple[Call, str]]) -> tuple[str, list[Call]]:
-        said: list[Any] = [{"role": "user", "content": self.history[0]}] if results else []
+        output: list[Any] = [{"role": "user", "content": self.history[0]}] if results else []
         if results:
             made = [
                 {"id": one["id"], "type": "function", "function": {"name": one["name"], "arguments": one["arguments"]}}
                 for one, _ in results
             ]
-            said.append({"role": "assistant", "content": None, "tool_calls": made})
-            said += [{"role": "tool", "tool_call_id": one["id"], "content": text} for one, text in results]
-        said += [{"role": "user", "content": prompt}] if prompt else []
+            output.append({"role": "assistant", "content": None, "tool_calls": made})
+            output += [{"role": "tool", "tool_call_id": one["id"], "content": text} for one, text in results]
+        output += [{"role": "user", "content": prompt}] if prompt else []
         tools: Any = [
             {"type": "function", "function": {"name": name, "parameters": one}} for name, one in self.tools.items()
         ]
         sdk = self.middle.client(openai.OpenAI, "/v1")
-        asked: Any = {"model": MODEL, "messages": said, "tools": tools, "extra_headers": self.header}
+        asked: Any = {"model": MODEL, "messages": output, "tools": tools, "extra_headers": self.header}
         if self.streamed:
             with sdk.chat.completions.stream(**asked) as events:
                 got = events.get_final_completion().choices[0].message
@@ -157,25 +157,27 @@ class Caller:
         return got.content or "", [Call(id=name, name=f.name, arguments=f.arguments) for name, f in calls]
 
     def _messages(self, prompt: str, results: list[tuple[Call, str]]) -> tuple[str, list[Call]]:
-        said: list[Any] = [{"role": "user", "content": self.history[0]}] if results else []
+        output: list[Any] = [{"role": "user", "content": self.history[0]}] if results else []
         if results:
             made = [
                 {"type": "tool_use", "id": one["id"], "name": one["name"], "input": json.loads(one["arguments"])}
                 for one, _ in results
             ]
-            said.append({"role": "assistant", "content": made})
+            output.append({"role": "assistant", "content": made})
             given: list[Any] = [
                 {"type": "tool_result", "tool_use_id": one["id"], "content": text} for one, text in results
             ]
-            said.append({"role": "user", "content": [*given, *([{"type": "text", "text": prompt}] if prompt else [])]})
+            output.append(
+                {"role": "user", "content": [*given, *([{"type": "text", "text": prompt}] if prompt else [])]}
+            )
         elif prompt:
-            said += [{"role": "user", "content": prompt}]
+            output += [{"role": "user", "content": prompt}]
         tools: Any = [{"name": name, "input_schema": one} for name, one in self.tools.items()]
         sdk = self.middle.client(anthropic.Anthropic)
         asked: Any = {
             "model": MODEL,
             "max_tokens": 500,
-            "messages": said,
+            "messages": output,
             "tools": tools,
             "extra_headers": self.header,
         }
@@ -197,9 +199,9 @@ class Caller:
         declared = [{"name": name, "parametersJsonSchema": one} for name, one in self.tools.items()]
         body = {"model": MODEL, "conversation": self.conversation, "input": parts, "stream": self.streamed}
         chunks = post(f"{self.base_url}/v1/gemini", body | {"tools": [{"functionDeclarations": declared}]})
-        said = [part for chunk in chunks for part in chunk["candidates"][0].get("content", {}).get("parts", [])]
-        made = [part["functionCall"] for part in said if "functionCall" in part]
-        text = "".join(part.get("text", "") for part in said if not part.get("thought"))
+        output = [part for chunk in chunks for part in chunk["candidates"][0].get("content", {}).get("parts", [])]
+        made = [part["functionCall"] for part in output if "functionCall" in part]
+        text = "".join(part.get("text", "") for part in output if not part.get("thought"))
         return text, [Call(id=one["id"], name=one["name"], arguments=json.dumps(one["args"])) for one in made]
 
 
@@ -212,13 +214,13 @@ def post(url: str, body: Any) -> list[dict[str, Any]]:
             "POST", parts.path, json.dumps(body), {"content-type": "application/json", "x-goog-api-key": "any"}
         )
         reply = link.getresponse()
-        told = reply.read()
-        assert reply.status == 200, told
+        result = reply.read()
+        assert reply.status == 200, result
     finally:
         link.close()
-    if told.startswith(b"data: "):
-        return [json.loads(line[6:]) for line in told.decode().splitlines() if line.startswith("data: ")]
-    read = json.loads(told)
+    if result.startswith(b"data: "):
+        return [json.loads(line[6:]) for line in result.decode().splitlines() if line.startswith("data: ")]
+    read = json.loads(result)
     return read if isinstance(read, list) else [read]
 
 

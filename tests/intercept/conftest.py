@@ -15,8 +15,8 @@ def script(received: Received) -> Answer | None:
     """Call what the prompt names: `call a, b` calls tools a and b; then say what they answered."""
     last = received.request.turns[-1]
     if last.results:
-        said = f"; you said: {last.text}" if last.text else ""
-        return Answer(text="They said: " + ", ".join(result.text for result in last.results) + said)
+        output = f"; you said: {last.text}" if last.text else ""
+        return Answer(text="They said: " + ", ".join(result.text for result in last.results) + output)
     before, _, named = last.text.partition("call ")
     if not named or not received.request.tools:
         return Answer(text=f"You said: {last.text}")

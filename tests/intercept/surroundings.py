@@ -28,12 +28,12 @@ class Upstream:
     """A server with prepared answers that records its requests."""
 
     def __init__(self) -> None:
-        self.heard: list[Request] = []
+        self.received: list[Request] = []
         self.answer: Answer = _do_nothing
         self.base_url = ""
 
     async def handle(self, exchange: Exchange) -> None:
-        self.heard.append(exchange.request)
+        self.received.append(exchange.request)
         await self.answer(exchange)
 
 

@@ -20,8 +20,8 @@ def chunk(*parts, finish=b"", wrapped=False):
 def fed(turn, kind, raw, size=10_000, names=("look",)):
     capture = CallCapture(frozenset(names), "wait")
     form = choose_reply_form(turn, kind, capture)
-    told = b"".join(form.feed(raw[at : at + size]) for at in range(0, len(raw), size)) + form.close()
-    return capture, told
+    events = b"".join(form.feed(raw[at : at + size]) for at in range(0, len(raw), size)) + form.close()
+    return capture, events
 
 
 def frame(chunks):
@@ -45,17 +45,19 @@ def test_the_first_call_becomes_text_the_others_are_removed_and_the_rest_is_unch
         chunk(b'{"text":"wait"}', wrapped=wrapped),
         chunk(LAST, finish=b"STOP", wrapped=wrapped),
     ]
-    capture, told = fed(EVENTS, "text/event-stream", frame(chunks), size)
-    assert told == frame(expected)
+    capture, result = fed(EVENTS, "text/event-stream", frame(chunks), size)
+    assert result == frame(expected)
     assert [call.part for call in capture.calls] == [LOOK] * 4
-    capture, told = fed(ITEMS, "application/json", b"[" + b",\n".join(chunks) + b"]", size)
-    assert told == b"[" + b",\n".join(expected) + b"]"
+    capture, result = fed(ITEMS, "application/json", b"[" + b",\n".join(chunks) + b"]", size)
+    assert result == b"[" + b",\n".join(expected) + b"]"
     assert not capture.has_client_calls
 
 
 def test_a_whole_reply_keeps_all_but_its_calls():
-    capture, told = fed(WHOLE, "application/json", chunk(WORDS, LOOK, OWN, finish=b"STOP"), 5)
-    assert told == chunk(WORDS, b'{"text":"wait"}', OWN, finish=b"STOP").replace(b"], [", b"],[").replace(b", {", b",{")
+    capture, result = fed(WHOLE, "application/json", chunk(WORDS, LOOK, OWN, finish=b"STOP"), 5)
+    assert result == chunk(WORDS, b'{"text":"wait"}', OWN, finish=b"STOP").replace(b"], [", b"],[").replace(
+        b", {", b",{"
+    )
     assert capture.has_client_calls
     assert [call.id for call in capture.calls] == ["i1"]
 
@@ -65,8 +67,8 @@ def test_a_reply_without_our_calls_passes_byte_by_byte(form):
     chunks = [chunk(WORDS), chunk(OWN, finish=b"STOP")]
     raw = {"sse": frame(chunks), "": b"[" + b",\r\n".join(chunks) + b"]"}["sse" if form.events else ""]
     raw = raw if form.stream else chunks[1]
-    _, told = fed(form, "text/event-stream" if form.events else "application/json", raw, 3)
-    assert told == raw
+    _, events = fed(form, "text/event-stream" if form.events else "application/json", raw, 3)
+    assert events == raw
 
 
 @pytest.mark.parametrize(
@@ -102,8 +104,8 @@ def test_an_array_that_is_odd_or_cut_passes_as_it_came(raw, size):
 @pytest.mark.parametrize("size", [1, 10_000])
 def test_an_array_of_which_the_first_items_go_is_still_one(size):
     chunks = [chunk(LOOK), chunk(LOOK), chunk(WORDS)]
-    _, told = fed(ITEMS, "application/json", b"[ " + b",".join(chunks) + b"\n]", size, names=("look",))
-    assert told == b"[ " + b",".join([chunk(b'{"text":"wait"}'), chunk(WORDS)]) + b"\n]"
+    _, result = fed(ITEMS, "application/json", b"[ " + b",".join(chunks) + b"\n]", size, names=("look",))
+    assert result == b"[ " + b",".join([chunk(b'{"text":"wait"}'), chunk(WORDS)]) + b"\n]"
 
 
 def test_an_id_is_made_where_there_is_none_or_one_that_is_taken():

@@ -55,9 +55,9 @@ def test_recorded_streams_stay_valid_when_their_calls_are_taken_out():
         names = calls_in(before)
         if b"partialArgs" in raw or b"willContinue" in raw:
             continue
-        capture, told = pass_through(raw, names, 97)
-        assert pass_through(raw, names, len(raw))[1] == told
-        after = events_of(told)
+        capture, result = pass_through(raw, names, 97)
+        assert pass_through(raw, names, len(raw))[1] == result
+        after = events_of(result)
         assert not calls_in(after), one["id"]
         assert isinstance(after[-1], Failed) == isinstance(before[-1], Failed), one["id"]
         assert len(capture.calls) == len(names)
@@ -76,9 +76,9 @@ def test_recorded_whole_replies_stay_valid_when_their_calls_are_taken_out():
             continue
         parts = one["response"]["candidates"][0]["content"]["parts"]
         names = [part["functionCall"]["name"] for part in parts if "functionCall" in part]
-        capture, told = pass_through(raw, names, 1000, TurnRequest(), "application/json")
+        capture, result = pass_through(raw, names, 1000, TurnRequest(), "application/json")
         assert [call.name for call in capture.calls] == names
-        response = GEMINI.parse_response(told)
+        response = GEMINI.parse_response(result)
         assert not [part for part in response.parts if isinstance(part, ToolCall) and part.executor == "client"]
         found += 1
     assert found > 40

@@ -86,14 +86,14 @@ OWN = [
     ],
 )
 def test_tools_are_removed_by_name_and_those_with_the_callers_names_always(strip, left):
-    _, told = change(strip_tools, {"contents": [], "tools": OWN}, RewritePlan(tools=TOOLS, strip=strip))
-    assert told.get("tools") == left
+    _, result = change(strip_tools, {"contents": [], "tools": OWN}, RewritePlan(tools=TOOLS, strip=strip))
+    assert result.get("tools") == left
 
 
 def test_the_function_calling_config_is_removed_if_no_tools_are_left():
     body = {"tool_config": {"functionCallingConfig": {"mode": "ANY"}, "retrievalConfig": {"languageCode": "de"}}}
-    _, told = change(strip_tools, body, RewritePlan(tools=TOOLS))
-    assert told == {"tool_config": {"retrievalConfig": {"languageCode": "de"}}}
+    _, result = change(strip_tools, body, RewritePlan(tools=TOOLS))
+    assert result == {"tool_config": {"retrievalConfig": {"languageCode": "de"}}}
 
 
 def test_functions_of_both_sides_are_in_one_list_and_the_callers_choice_applies():
@@ -102,8 +102,8 @@ def test_functions_of_both_sides_are_in_one_list_and_the_callers_choice_applies(
         "tools": [{"urlContext": {}}, {"function_declarations": [{"name": "own"}]}],
         "toolConfig": {"functionCallingConfig": {"mode": "NONE", "streamFunctionCallArguments": True}, "x": 1},
     }
-    _, told = change(inject_tools, body, RewritePlan(tools=tools))
-    assert told == {
+    _, result = change(inject_tools, body, RewritePlan(tools=tools))
+    assert result == {
         "tools": [
             {"urlContext": {}},
             {"function_declarations": [{"name": "own"}, {"name": "look"}]},
@@ -115,8 +115,8 @@ def test_functions_of_both_sides_are_in_one_list_and_the_callers_choice_applies(
 
 def test_calls_come_whole_also_where_the_client_wants_pieces():
     body = {"toolConfig": {"functionCallingConfig": {"mode": "AUTO", "streamFunctionCallArguments": True}}}
-    _, told = change(inject_tools, body, RewritePlan(tools=TOOLS))
-    assert told["toolConfig"] == {"functionCallingConfig": {"mode": "AUTO"}}
+    _, result = change(inject_tools, body, RewritePlan(tools=TOOLS))
+    assert result["toolConfig"] == {"functionCallingConfig": {"mode": "AUTO"}}
 
 
 CALL, ANSWER = json.loads(PART), {"role": "user", "parts": [json.loads(RESULT)]}
@@ -137,8 +137,8 @@ CALL, ANSWER = json.loads(PART), {"role": "user", "parts": [json.loads(RESULT)]}
     ids=["at the end", "before our prompt", "among words", "laid out anew", "in pieces", "told again", "not ours", "not the model's"],
 )  # fmt: skip
 def test_a_placeholder_becomes_calls_and_their_results_follow(before, after):
-    did, told = change(insert_results, {"contents": before}, plan(group()))
-    assert (did, told["contents"]) == (after is not None, after or before)
+    did, result = change(insert_results, {"contents": before}, plan(group()))
+    assert (did, result["contents"]) == (after is not None, after or before)
 
 
 def test_calls_are_put_in_byte_for_byte():
@@ -156,16 +156,16 @@ def test_a_placeholder_without_results_stays_what_it_is(more):
 
 def test_two_placeholders_each_have_their_own_results():
     contents = [user("q"), model(f"Wait ({MARK})."), user("go on"), model(f"Wait ({OTHER})."), user("go on")]
-    _, told = change(insert_results, {"contents": contents}, plan(group(), group(OTHER)))
-    assert told["contents"] == [user("q"), model(CALL), ANSWER, user("go on"), model(CALL), ANSWER, user("go on")]
+    _, result = change(insert_results, {"contents": contents}, plan(group(), group(OTHER)))
+    assert result["contents"] == [user("q"), model(CALL), ANSWER, user("go on"), model(CALL), ANSWER, user("go on")]
 
 
 def test_results_of_program_and_caller_are_in_the_order_of_the_calls():
     own = {"functionCall": {"name": "own", "id": "o"}}
     result = {"functionResponse": {"name": "own", "id": "o", "response": {}}}
     contents = [model(own, f"Wait ({MARK})."), {"role": "user", "parts": [{"text": "and"}, result]}]
-    _, told = change(insert_results, {"contents": contents}, plan(group()))
-    assert told["contents"] == [
+    _, output = change(insert_results, {"contents": contents}, plan(group()))
+    assert output["contents"] == [
         model(own, CALL),
         {"role": "user", "parts": [result, json.loads(RESULT)]},
         {"role": "user", "parts": [{"text": "and"}]},
@@ -186,8 +186,8 @@ def test_results_of_program_and_caller_are_in_the_order_of_the_calls():
 def test_a_conversation_that_the_client_forgot_is_put_back(now, after):
     before = [user("context"), user("q")]
     one = group(before=json.dumps(before).encode(), last_turn_digest=digest_of(json.dumps(user("q")).encode()))
-    _, told = change(restore_conversation, {"contents": now}, plan(one, ready=one))
-    assert told["contents"] == [*before, model(CALL), ANSWER, *after]
+    _, result = change(restore_conversation, {"contents": now}, plan(one, ready=one))
+    assert result["contents"] == [*before, model(CALL), ANSWER, *after]
 
 
 def test_a_conversation_is_not_inserted_if_the_calls_are_already_there():
@@ -224,8 +224,8 @@ def test_a_conversation_is_not_inserted_if_the_calls_are_already_there():
     ],
 )
 def test_the_placeholder_prompt_is_removed_unless_it_is_the_only_user_text(before, after):
-    did, told = change(remove_prompt, {"contents": before}, plan(group()))
-    assert (did, told["contents"]) == (after is not None, after or before)
+    did, result = change(remove_prompt, {"contents": before}, plan(group()))
+    assert (did, result["contents"]) == (after is not None, after or before)
 
 
 @pytest.mark.parametrize(
@@ -238,8 +238,8 @@ def test_the_placeholder_prompt_is_removed_unless_it_is_the_only_user_text(befor
     ],
 )
 def test_another_model_is_named_where_one_is(body, wrapped, after):
-    did, told = change(set_model, body, RewritePlan(model="new"), wrapped=wrapped)
-    assert (did, told) == (after is not None, after or body)
+    did, result = change(set_model, body, RewritePlan(model="new"), wrapped=wrapped)
+    assert (did, result) == (after is not None, after or body)
 
 
 @pytest.mark.parametrize(
@@ -253,8 +253,8 @@ def test_another_model_is_named_where_one_is(body, wrapped, after):
     ],
 )  # fmt: skip
 def test_instructions_are_added_or_replaced(body, mode, after):
-    did, told = change(set_instructions, body, RewritePlan(system="S", system_mode=mode))
-    assert (did, told) == (True, after)
+    did, result = change(set_instructions, body, RewritePlan(system="S", system_mode=mode))
+    assert (did, result) == (True, after)
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ TOOL = Tool(name="f", parameters=b'{"type":"object","properties":{"a":{"type":"s
 def adapt_request(dialect, model, request, source="chat"):
     source_dialect = dialect_named(source)
     ledger = Ledger(source_dialect.pointers)
-    fitted, undo = adapt(request, Adaptation(traits_for(dialect, model), ledger, source_dialect.issuer))
-    return fitted, undo, loss_pointers(ledger)
+    adapted, undo = adapt(request, Adaptation(traits_for(dialect, model), ledger, source_dialect.issuer))
+    return adapted, undo, loss_pointers(ledger)
 
 
 def ask(*messages, **more):
@@ -51,8 +51,8 @@ def test_every_part_of_a_request_is_adapted():
         candidates=1,
         extras=Extras("chat", {"/logit_bias": b'{"1":1}'}),
     )
-    fitted, undo, losses = adapt_request("messages", "claude-opus-5", request)
-    assert fitted == ask(
+    adapted, undo, losses = adapt_request("messages", "claude-opus-5", request)
+    assert adapted == ask(
         build_message("system", "rule", "When you call no tool, answer with one JSON object and nothing else."),
         HI,
         tools=(structs.replace(TOOL, name="a_b_c8687a08"),),
@@ -84,17 +84,17 @@ def test_instructions_added_as_text_are_at_the_end_of_the_system_prompt(messages
     source_dialect = dialect_named("messages")
     ledger = Ledger(source_dialect.pointers)
     traits = structs.replace(traits_for("chat", "gpt-4.1"), parallel_switch=False)
-    fitted, _ = adapt(request, Adaptation(traits, ledger, source_dialect.issuer))
+    adapted, _ = adapt(request, Adaptation(traits, ledger, source_dialect.issuer))
     words = "Call at most one tool at a time."
-    assert fitted.messages == tuple(
+    assert adapted.messages == tuple(
         build_message("system", words) if message == build_message("system", "WORDS") else message for message in after
     )
 
 
 def test_a_history_without_turns_still_contains_instructions_added_as_text():
     request = Request(model="m", messages=(), output=OutputFormat(kind="json"))
-    fitted, *_ = adapt_request("messages", "claude-opus-5", request)
-    assert fitted.messages[0] == build_message("system", "Answer with one JSON object and nothing else.")
+    adapted, *_ = adapt_request("messages", "claude-opus-5", request)
+    assert adapted.messages[0] == build_message("system", "Answer with one JSON object and nothing else.")
 
 
 def test_several_added_instructions_are_on_separate_lines():
@@ -104,21 +104,21 @@ def test_several_added_instructions_are_on_separate_lines():
         tool_choice=ToolChoice(mode="required"),
         sampling=Sampling(max_tokens=9),
     )
-    fitted, *_ = adapt_request("messages", "claude-opus-5-5", request)
+    adapted, *_ = adapt_request("messages", "claude-opus-5-5", request)
     words = "Call one of the tools.\nWhen you call no tool, answer with one JSON object and nothing else."
-    assert fitted.messages[0] == build_message("system", words)
+    assert adapted.messages[0] == build_message("system", words)
 
 
 SHARED = Extras("chat", {"/store": b"true", "/logit_bias": b'{"1":1}'})
 
 
 def test_fields_that_dialects_share_are_sent_and_others_are_reported():
-    fitted, _, losses = adapt_request("responses", "gpt-4.1", ask(extras=SHARED))
-    assert fitted.extras == Extras("responses", {"/store": b"true"})
+    adapted, _, losses = adapt_request("responses", "gpt-4.1", ask(extras=SHARED))
+    assert adapted.extras == Extras("responses", {"/store": b"true"})
     # What is kept as a response cannot be fetched as a chat completion.
     assert losses == [("dropped", "/logit_bias"), ("approximated", "/store")]
-    fitted, _, losses = adapt_request("gemini", "gemini-3-pro", ask(extras=SHARED))
-    assert (fitted.extras, losses) == (None, [("dropped", "/logit_bias"), ("dropped", "/store")])
+    adapted, _, losses = adapt_request("gemini", "gemini-3-pro", ask(extras=SHARED))
+    assert (adapted.extras, losses) == (None, [("dropped", "/logit_bias"), ("dropped", "/store")])
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_fields_that_dialects_share_are_sent_and_others_are_reported():
     ],
 )
 def test_usage_of_a_stream_is_requested_where_that_is_necessary(dialect, stream, extras):
-    fitted, _, losses = adapt_request(dialect, "gpt-5.6", ask(stream=stream), source="messages")
-    assert (fitted.extras, losses) == (extras, [])
+    adapted, _, losses = adapt_request(dialect, "gpt-5.6", ask(stream=stream), source="messages")
+    assert (adapted.extras, losses) == (extras, [])
 
 
 UNKEPT = {"/store": b"false"}
@@ -143,8 +143,8 @@ SEALED = {"/include": b'["reasoning.encrypted_content"]'}
     [("gpt-5.6", UNKEPT | SEALED), ("o3", UNKEPT | SEALED), ("gpt-4.1", UNKEPT), ("a-local-one", UNKEPT)],
 )
 def test_responses_gets_store_false_and_returns_encrypted_reasoning_to_stateless_clients(model, fields):
-    fitted, _, losses = adapt_request("responses", model, ask(), source="messages")
-    assert (fitted.extras, losses) == (Extras("responses", fields), [])
+    adapted, _, losses = adapt_request("responses", model, ask(), source="messages")
+    assert (adapted.extras, losses) == (Extras("responses", fields), [])
 
 
 SEARCH = NativeTool(dialect="messages", raw=b'{"type":"web_search_20250305","name":"web_search"}')
@@ -161,23 +161,23 @@ MIX = Extras("gemini", {"/toolConfig/includeServerSideToolInvocations": b"true"}
     ],
 )
 def test_gemini_gets_a_flag_when_native_tools_are_combined_with_functions(model, tools, extras):
-    fitted, *_ = adapt_request("gemini", model, ask(tools=tools), source="messages")
-    assert fitted.extras == extras
+    adapted, *_ = adapt_request("gemini", model, ask(tools=tools), source="messages")
+    assert adapted.extras == extras
 
 
 def test_signatures_that_came_back_in_envelopes_are_opened_first():
     google = Signature("google", "s")
-    carrier = Reasoning(signature=seal_signature(google, "call", "anthropic"))
-    request = ask(HI, build_message("assistant", carrier, CALL), build_message("user", RESULT))
-    fitted, _, losses = adapt_request("gemini", "gemini-3-pro", request, source="messages")
-    assert fitted.messages[1] == build_message("assistant", structs.replace(CALL, signature=google))
+    holder = Reasoning(signature=seal_signature(google, "call", "anthropic"))
+    request = ask(HI, build_message("assistant", holder, CALL), build_message("user", RESULT))
+    adapted, _, losses = adapt_request("gemini", "gemini-3-pro", request, source="messages")
+    assert adapted.messages[1] == build_message("assistant", structs.replace(CALL, signature=google))
     assert losses == []
 
 
 def test_calls_and_results_are_paired_before_turns_are_made():
     request = ask(HI, build_message("assistant", CALL), build_message("user", "wait"), build_message("user", RESULT))
-    fitted, *_ = adapt_request("messages", "claude-opus-5", structs.replace(request, tools=(TOOL,)))
-    assert fitted.messages == (HI, build_message("assistant", CALL), build_message("user", RESULT, "wait"))
+    adapted, *_ = adapt_request("messages", "claude-opus-5", structs.replace(request, tools=(TOOL,)))
+    assert adapted.messages == (HI, build_message("assistant", CALL), build_message("user", RESULT, "wait"))
 
 
 OLD = "claude-opus-4-5"
@@ -195,8 +195,8 @@ ENABLED = Thinking(mode="enabled", budget=2000)
     ],
 )
 def test_the_limit_on_the_answer_bounds_what_claude_may_think(limit, thinking):
-    fitted, *_ = adapt_request("messages", OLD, ask(sampling=Sampling(max_tokens=limit), thinking=ENABLED))
-    assert fitted.thinking == thinking
+    adapted, *_ = adapt_request("messages", OLD, ask(sampling=Sampling(max_tokens=limit), thinking=ENABLED))
+    assert adapted.thinking == thinking
 
 
 @pytest.mark.parametrize(
@@ -211,26 +211,29 @@ def test_the_limit_on_the_answer_bounds_what_claude_may_think(limit, thinking):
     ],
 )
 def test_the_limit_is_raised_for_thoughts_where_the_caller_gave_none(model, thinking, budget, limit):
-    fitted, *_ = adapt_request("messages", model, ask(thinking=thinking))
-    assert (fitted.thinking, fitted.sampling) == (
+    adapted, *_ = adapt_request("messages", model, ask(thinking=thinking))
+    assert (adapted.thinking, adapted.sampling) == (
         Thinking(mode="enabled", budget=budget),
         Sampling(max_tokens=limit),
     )
 
 
 def test_the_models_own_limit_bounds_thoughts_under_a_higher_one_of_the_caller():
-    fitted, *_ = adapt_request(
+    adapted, *_ = adapt_request(
         "messages", OLD, ask(sampling=Sampling(max_tokens=100_000), thinking=Thinking(budget=80_000))
     )
-    assert (fitted.thinking, fitted.sampling) == (Thinking(mode="enabled", budget=62_976), Sampling(max_tokens=64_000))
+    assert (adapted.thinking, adapted.sampling) == (
+        Thinking(mode="enabled", budget=62_976),
+        Sampling(max_tokens=64_000),
+    )
 
 
 @pytest.mark.parametrize(("thinking", "forced"), [(ENABLED, False), (Thinking(mode="disabled"), True), (None, True)])
 def test_a_tool_cannot_be_forced_while_old_claude_thinks(thinking, forced):
     request = ask(tools=(TOOL,), tool_choice=ToolChoice(mode="required"), thinking=thinking)
-    fitted, *_ = adapt_request("messages", OLD, request)
-    assert fitted.tool_choice == ToolChoice(mode="required" if forced else "auto")
-    assert (fitted.messages == (HI,)) is forced
+    adapted, *_ = adapt_request("messages", OLD, request)
+    assert adapted.tool_choice == ToolChoice(mode="required" if forced else "auto")
+    assert (adapted.messages == (HI,)) is forced
 
 
 LOOP = (HI, build_message("assistant", CALL), build_message("user", RESULT))
@@ -248,8 +251,8 @@ OWN = Reasoning(texts=("hm",), signature=Signature("anthropic", "s"))
 )
 def test_old_claude_does_not_think_within_a_tool_loop_that_another_model_began(model, messages, thinking, off):
     request = ask(*messages, tools=(TOOL,), thinking=thinking, sampling=Sampling(max_tokens=9000))
-    fitted, _, losses = adapt_request("messages", model, request)
-    assert fitted.thinking == (Thinking(mode="disabled") if off else thinking)
+    adapted, _, losses = adapt_request("messages", model, request)
+    assert adapted.thinking == (Thinking(mode="disabled") if off else thinking)
     assert [where for _, where in losses] == ([""] if off else [])
 
 
@@ -263,36 +266,36 @@ def test_old_claude_does_not_think_within_a_tool_loop_that_another_model_began(m
 )
 def test_disabled_thinking_within_a_tool_loop_is_a_loss_if_the_caller_requested_thinking(source, thinking, places):
     request = ask(*LOOP, tools=(TOOL,), thinking=thinking, sampling=Sampling(max_tokens=60_000))
-    fitted, _, losses = adapt_request("messages", OLD, request, source)
-    assert fitted.thinking == Thinking(mode="disabled")
+    adapted, _, losses = adapt_request("messages", OLD, request, source)
+    assert adapted.thinking == Thinking(mode="disabled")
     assert losses == [("approximated", place) for place in places]
 
 
 def test_a_loop_may_be_all_that_there_is_of_a_history():
     traits = structs.replace(traits_for("messages", OLD), starts_with_user=False)
     request = ask(*LOOP[1:], tools=(TOOL,), thinking=ENABLED, sampling=Sampling(max_tokens=9000))
-    fitted, _ = adapt(request, Adaptation(traits, Ledger({}), "openai"))
-    assert (len(fitted.messages), fitted.thinking) == (2, Thinking(mode="disabled"))
+    adapted, _ = adapt(request, Adaptation(traits, Ledger({}), "openai"))
+    assert (len(adapted.messages), adapted.thinking) == (2, Thinking(mode="disabled"))
 
 
 def test_a_history_that_starts_with_the_assistant_gets_a_user_message_first():
-    fitted, _, losses = adapt_request(
+    adapted, _, losses = adapt_request(
         "messages", "claude-opus-5", ask(build_message("assistant", "hello", where="/m"), HI)
     )
-    assert [message.role for message in fitted.messages] == ["user", "assistant", "user"]
+    assert [message.role for message in adapted.messages] == ["user", "assistant", "user"]
     assert losses == [("approximated", "/m")]
 
 
 def test_new_claude_thinks_within_any_tool_loop():
     request = ask(*LOOP, tools=(TOOL,), thinking=Thinking(effort="high"))
-    fitted, *_ = adapt_request("messages", "claude-opus-5", request)
-    assert fitted.thinking == Thinking(mode="adaptive", effort="high")
+    adapted, *_ = adapt_request("messages", "claude-opus-5", request)
+    assert adapted.thinking == Thinking(mode="adaptive", effort="high")
 
 
 def test_temperature_is_sent_when_thinking_was_switched_off_within_a_loop():
     request = ask(*LOOP, tools=(TOOL,), thinking=ENABLED, sampling=Sampling(temperature=0.5, max_tokens=9000))
-    fitted, *_ = adapt_request("messages", OLD, request)
-    assert fitted.sampling == Sampling(temperature=0.5, max_tokens=9000)
+    adapted, *_ = adapt_request("messages", OLD, request)
+    assert adapted.sampling == Sampling(temperature=0.5, max_tokens=9000)
 
 
 BODIES = {

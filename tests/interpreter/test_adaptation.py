@@ -10,57 +10,62 @@ from interpreter.workbench import adaptation_for, encode, loss_pointers
 
 
 def test_a_legal_name_is_kept_and_needs_no_undo():
-    fitting = adaptation_for("chat", "gpt-4.1")
-    assert fitting.alias_tool("find") == "find"
-    assert fitting.build_undo() == Undo()
+    adaptation = adaptation_for("chat", "gpt-4.1")
+    assert adaptation.alias_tool("find") == "find"
+    assert adaptation.build_undo() == Undo()
 
 
 def test_an_illegal_name_is_recorded_in_the_undo():
-    fitting = adaptation_for("chat", "gpt-4.1")
-    assert fitting.alias_tool("a b") == "a_b_c8687a08"
-    assert fitting.build_undo() == Undo({"a_b_c8687a08": ("", "a b")})
+    adaptation = adaptation_for("chat", "gpt-4.1")
+    assert adaptation.alias_tool("a b") == "a_b_c8687a08"
+    assert adaptation.build_undo() == Undo({"a_b_c8687a08": ("", "a b")})
 
 
 def test_a_namespace_is_put_before_the_name_where_the_target_has_none():
-    fitting = adaptation_for("chat", "gpt-4.1")
-    assert fitting.alias_tool("find", "crm") == "crm__find"
-    assert fitting.build_undo() == Undo({"crm__find": ("crm", "find")})
+    adaptation = adaptation_for("chat", "gpt-4.1")
+    assert adaptation.alias_tool("find", "crm") == "crm__find"
+    assert adaptation.build_undo() == Undo({"crm__find": ("crm", "find")})
 
 
 def test_a_namespace_stays_separate_if_the_target_has_namespaces():
-    fitting = adaptation_for("responses", "gpt-5.6")
-    assert fitting.alias_tool("find", "crm") == "find"
-    assert fitting.build_undo() == Undo()
+    adaptation = adaptation_for("responses", "gpt-5.6")
+    assert adaptation.alias_tool("find", "crm") == "find"
+    assert adaptation.build_undo() == Undo()
 
 
 def test_notes_of_a_conversion_are_reported_below_the_schema_that_the_document_has():
     function = {"name": "f", "parameters": {"properties": {"a": {"x": 1, "y": 2}}}}
-    fitting = adaptation_for("gemini", document={"tools": [{"function": function}]})
+    adaptation = adaptation_for("gemini", document={"tools": [{"function": function}]})
     tool = Tool(name="f", parameters=encode(function["parameters"]), where="/tools/0")
     notes = (Note("/properties/a/x", "gone", "dropped"), Note("/properties", "bent", "approximated"))
-    fitting.report_notes(notes, "tool.parameters", tool)
-    assert loss_pointers(fitting) == [
+    adaptation.report_notes(notes, "tool.parameters", tool)
+    assert loss_pointers(adaptation) == [
         ("approximated", "/tools/0/function/parameters/properties"),
         ("dropped", "/tools/0/function/parameters/properties/a/x"),
     ]
 
 
 def test_no_notes_book_nothing():
-    fitting = adaptation_for("gemini")
-    fitting.report_notes((), "tool.parameters")
-    assert len(fitting.ledger) == 0
+    adaptation = adaptation_for("gemini")
+    adaptation.report_notes((), "tool.parameters")
+    assert len(adaptation.ledger) == 0
 
 
 def test_the_undo_has_names_free_form_tools_and_arguments():
-    fitting = adaptation_for("chat")
+    adaptation = adaptation_for("chat")
     step = ArgumentUndo(parse=True)
-    fitting.custom = frozenset({"shell"})
-    fitting.arguments["find"] = (step,)
-    assert fitting.build_undo() == Undo({}, frozenset({"shell"}), {"find": (step,)})
+    adaptation.custom = frozenset({"shell"})
+    adaptation.arguments["find"] = (step,)
+    assert adaptation.build_undo() == Undo({}, frozenset({"shell"}), {"find": (step,)})
 
 
 def test_an_adaptation_starts_with_an_empty_undo():
-    fitting = Adaptation(traits_for("chat", ""), Ledger({}), "openai")
-    assert (fitting.validated, fitting.can_force, fitting.single_call, fitting.instructions) == (False, True, False, [])
+    adaptation = Adaptation(traits_for("chat", ""), Ledger({}), "openai")
+    assert (adaptation.validated, adaptation.can_force, adaptation.single_call, adaptation.instructions) == (
+        False,
+        True,
+        False,
+        [],
+    )
     assert (Undo().names, Undo().custom, Undo().arguments, Undo().single_call) == ({}, frozenset(), {}, False)
-    assert fitting.alias_tool("a b") == "a_b_c8687a08"
+    assert adaptation.alias_tool("a b") == "a_b_c8687a08"

@@ -156,16 +156,16 @@ def test_cache_options_of_chat_reach_models_that_have_them_on_responses(model, k
 @pytest.mark.parametrize("target", ["chat", "responses"])
 def test_marks_of_claude_make_a_request_that_openais_types_take(target):
     mark = {"type": "ephemeral", "ttl": "1h"}
-    said_by_all = [{"type": "text", "text": "t", "cache_control": mark}]
+    marked_text = [{"type": "text", "text": "t", "cache_control": mark}]
     call = {"type": "tool_use", "id": "a", "name": "f", "input": {}, "cache_control": mark}
     result = {"type": "tool_result", "tool_use_id": "a", "content": "r", "cache_control": mark}
     body = {
         "model": "m",
         "max_tokens": 99,
-        "system": said_by_all,
+        "system": marked_text,
         "messages": [
-            {"role": "user", "content": said_by_all},
-            {"role": "assistant", "content": [*said_by_all, call]},
+            {"role": "user", "content": marked_text},
+            {"role": "assistant", "content": [*marked_text, call]},
             {"role": "user", "content": [result]},
         ],
     }

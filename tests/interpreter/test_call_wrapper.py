@@ -69,7 +69,7 @@ def translate(upstream, client, *, streamed):
     return collect(check_events([*reader.feed(sent), *reader.close()])), translator.losses
 
 
-PAIRS = [(here, there) for here in ("chat", "responses") for there in ("chat", "responses", "messages", "gemini")]
+PAIRS = [(source, target) for source in ("chat", "responses") for target in ("chat", "responses", "messages", "gemini")]
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])

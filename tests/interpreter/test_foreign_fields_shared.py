@@ -54,6 +54,6 @@ def test_fields_of_images_are_shared_by_their_pointers_in_each(source, target, f
     ],
 )
 def test_a_service_tier_is_sent_to_a_dialect_that_shares_it(target, tier, kept):
-    fitting = adaptation_for(target, "gpt-5.6")
-    assert adapt_shared_value("/service_tier", tier, fitting) == (tier if kept else None)
-    assert loss_pointers(fitting) == ([] if kept else [("dropped", "/service_tier")])
+    adaptation = adaptation_for(target, "gpt-5.6")
+    assert adapt_shared_value("/service_tier", tier, adaptation) == (tier if kept else None)
+    assert loss_pointers(adaptation) == ([] if kept else [("dropped", "/service_tier")])

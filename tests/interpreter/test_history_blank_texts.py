@@ -74,6 +74,6 @@ def test_a_blank_text_is_kept_where_it_is_accepted_and_reported_where_it_is_not(
     message = build_message("user", "a", blank, "b")
     kept = adapt_messages((message,), adaptation_for("chat", "gpt-4.1", source="messages"))
     assert [part.text for part in kept[0].parts] == ["a", blank, "b"]
-    fitting = adaptation_for("messages", "claude-opus-5", source="chat")
-    assert [part.text for part in adapt_messages((message,), fitting)[0].parts] == ["a", "b"]
-    assert len(fitting.ledger) == 1
+    adaptation = adaptation_for("messages", "claude-opus-5", source="chat")
+    assert [part.text for part in adapt_messages((message,), adaptation)[0].parts] == ["a", "b"]
+    assert len(adaptation.ledger) == 1

@@ -8,5 +8,5 @@ from interpreter.workbench import adaptation_for, build_message
 def test_what_is_plain_passes_as_the_very_same_object():
     messages = (build_message("user", "hi"), build_message("user", ToolResult(call_id="a", content=(Text(text="ok"),))))
     for dialect in ("chat", "responses", "messages", "gemini"):
-        fitted = adapt_messages(messages, adaptation_for(dialect))
-        assert all(new is old for new, old in zip(fitted, messages, strict=True))
+        adapted = adapt_messages(messages, adaptation_for(dialect))
+        assert all(new is old for new, old in zip(adapted, messages, strict=True))

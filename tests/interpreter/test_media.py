@@ -1,4 +1,4 @@
-"""Images, documents, sounds and films as each target takes them."""
+"""Images, documents, audio and video in the form that each target takes."""
 
 from base64 import b64encode
 

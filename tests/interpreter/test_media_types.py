@@ -24,7 +24,7 @@ def adapt_part(target, kind, media_type, source=None, **changes):
     return adapt_media(part, build_message("user"), adaptation), loss_pointers(adaptation)
 
 
-def show(url, target):
+def translate_image(url, target):
     """Return what an image in Chat becomes, its losses, and the verdict of the target's simulator."""
     content = [{"type": "image_url", "image_url": {"url": url}}]
     body = {"model": "m", "messages": [{"role": "user", "content": content}]}
@@ -36,7 +36,7 @@ def show(url, target):
 @pytest.mark.parametrize("target", MODELS)
 @pytest.mark.parametrize("head", ["image/x-png", "image/PNG", "image/png;charset=utf-8", "image/png ; CHARSET=x"])
 def test_a_picture_of_a_type_that_is_only_written_oddly_is_shown(head, target):
-    body, losses, verdict = show(f"data:{head};base64,{PIXEL}", target)
+    body, losses, verdict = translate_image(f"data:{head};base64,{PIXEL}", target)
     assert PIXEL in body
     assert "image/png" in body
     assert losses == []
@@ -45,7 +45,7 @@ def test_a_picture_of_a_type_that_is_only_written_oddly_is_shown(head, target):
 
 @pytest.mark.parametrize("target", MODELS)
 @pytest.mark.parametrize(
-    ("said_type", "known"),
+    ("declared_type", "known"),
     [
         ("image/jpg", "image/jpeg"),
         ("image/pjpeg", "image/jpeg"),
@@ -53,8 +53,8 @@ def test_a_picture_of_a_type_that_is_only_written_oddly_is_shown(head, target):
         ("image/x-webp", "image/webp"),
     ],
 )
-def test_a_name_that_was_never_registered_is_the_registered_one(said_type, known, target):
-    part, losses = adapt_part(target, "image", said_type)
+def test_a_name_that_was_never_registered_is_the_registered_one(declared_type, known, target):
+    part, losses = adapt_part(target, "image", declared_type)
     assert isinstance(part, Media)
     assert (part.media_type, losses) == (known, [])
 
@@ -72,10 +72,11 @@ def test_a_pdf_by_an_older_name_is_one():
 
 
 @pytest.mark.parametrize(
-    ("said_type", "known"), [("audio/vnd.wave", "audio/wav"), ("audio/x-mp3", "audio/mpeg"), ("audio/mp3", "audio/mp3")]
+    ("declared_type", "known"),
+    [("audio/vnd.wave", "audio/wav"), ("audio/x-mp3", "audio/mpeg"), ("audio/mp3", "audio/mp3")],
 )
-def test_audio_gets_the_format_name_that_the_target_uses(said_type, known):
-    part, losses = adapt_part("chat", "audio", said_type, media=frozenset({"audio"}))
+def test_audio_gets_the_format_name_that_the_target_uses(declared_type, known):
+    part, losses = adapt_part("chat", "audio", declared_type, media=frozenset({"audio"}))
     assert isinstance(part, Media)
     assert (part.media_type, losses) == (known, [])
 
@@ -115,7 +116,7 @@ def test_text_that_is_not_in_its_charset_is_no_text(charset):
 
 
 def test_claude_fetches_by_https_only_and_the_rest_is_left_out_and_reported():
-    body, losses, verdict = show("http://a.example/x.png", "messages")
+    body, losses, verdict = translate_image("http://a.example/x.png", "messages")
     assert "[image left out: the target does not fetch http: links]" in body
     assert losses == [("dropped", "/messages/0/content")]
     assert not isinstance(verdict, Violation)
@@ -123,7 +124,7 @@ def test_claude_fetches_by_https_only_and_the_rest_is_left_out_and_reported():
 
 @pytest.mark.parametrize("target", ["gemini", "responses"])
 def test_others_fetch_by_http_too(target):
-    body, losses, _ = show("http://a.example/x.png", target)
+    body, losses, _ = translate_image("http://a.example/x.png", target)
     assert "http://a.example/x.png" in body
     assert losses == []
 
@@ -166,7 +167,7 @@ def test_an_image_reaches_claude_with_the_type_of_its_data(stated, real):
     if stated == "image/jpg" and real == "image/jpeg":
         pytest.skip("the same type in another spelling")
     data = b64encode(HEADS[real] + b"\x00" * 20).decode()
-    body, losses, verdict = show(f"data:{stated};base64,{data}", "messages")
+    body, losses, verdict = translate_image(f"data:{stated};base64,{data}", "messages")
     assert json.loads(body)["messages"][0]["content"][0]["source"]["media_type"] == real
     assert [kind for kind, _ in losses] == ([] if stated == real else ["approximated"])
     assert not isinstance(verdict, Violation)
@@ -189,7 +190,7 @@ def test_an_image_in_a_tool_result_has_the_type_of_its_data(target):
 
 def test_an_image_of_a_format_that_claude_does_not_take_is_left_out_whatever_its_label():
     data = b64encode(b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic").decode()
-    body, losses, verdict = show(f"data:image/jpeg;base64,{data}", "messages")
+    body, losses, verdict = translate_image(f"data:image/jpeg;base64,{data}", "messages")
     assert data not in body
     assert "dropped" in [kind for kind, _ in losses]
     assert not isinstance(verdict, Violation)

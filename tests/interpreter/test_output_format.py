@@ -93,8 +93,8 @@ def test_name_and_description_go_into_the_schema_where_there_is_no_other_place(d
 def test_a_schema_with_its_own_title_and_description_keeps_them():
     own = {**SCHEMA, "title": "mine", "description": "My own."}
     output = OutputFormat(kind="json_schema", schema=encode(own), name="plan", description="A plan.")
-    fitted, losses, _ = adapt_format("gemini", "gemini-3-pro", output)
-    assert json.loads(fitted.schema) == own
+    adapted, losses, _ = adapt_format("gemini", "gemini-3-pro", output)
+    assert json.loads(adapted.schema) == own
     assert losses == [
         ("dropped", "/response_format/json_schema/description"),
         ("dropped", "/response_format/json_schema/name"),
@@ -143,18 +143,18 @@ def test_older_claude_gets_the_schema_as_text(model):
 def test_googles_own_schema_language_is_translated():
     schema = {"type": "OBJECT", "properties": {"a": {"type": "STRING", "nullable": True}}, "propertyOrdering": ["a"]}
     output = OutputFormat(kind="json_schema", schema=encode(schema), openapi=True)
-    fitted, losses, _ = adapt_format("chat", "gpt-4.1", output, source="gemini")
-    assert fitted == OutputFormat(kind="json_schema", schema=fitted.schema, name="answer")
-    assert json.loads(fitted.schema) == {"type": "object", "properties": {"a": {"type": ["string", "null"]}}}
+    adapted, losses, _ = adapt_format("chat", "gpt-4.1", output, source="gemini")
+    assert adapted == OutputFormat(kind="json_schema", schema=adapted.schema, name="answer")
+    assert json.loads(adapted.schema) == {"type": "object", "properties": {"a": {"type": ["string", "null"]}}}
     assert losses == []
 
 
 def test_claude_gets_the_supported_subset_of_the_schema():
     schema = {**SCHEMA, "properties": {"a": {"type": "integer", "minimum": 1}}}
-    fitted, losses, _ = adapt_format(
+    adapted, losses, _ = adapt_format(
         "messages", "claude-opus-5", OutputFormat(kind="json_schema", schema=encode(schema))
     )
-    assert "minimum" not in json.loads(fitted.schema)["properties"]["a"]
+    assert "minimum" not in json.loads(adapted.schema)["properties"]["a"]
     assert [where for _, where in losses] == ["/response_format/json_schema/schema/properties/a/minimum"]
 
 

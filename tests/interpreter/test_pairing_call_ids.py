@@ -64,9 +64,9 @@ def test_a_call_without_an_id_is_emitted_when_it_is_complete():
     pieces = [{"name": "f", "arguments": '{"a":'}, {"arguments": "1}"}]
     stream = [frame({"tool_calls": [{"index": 0, "function": piece}]}) for piece in pieces]
     output = [chunk.call for chunk in read_chunks([*stream, frame({}, "tool_calls")], "chat") if chunk.call is not None]
-    wanted = find_call_id(ToolCall(id="", name="f", arguments='{"a":1}'), "", 1)
+    expected = find_call_id(ToolCall(id="", name="f", arguments='{"a":1}'), "", 1)
     assert [(call.index, call.id, call.name, call.arguments) for call in output] == [
-        (0, wanted, "f", ""),
+        (0, expected, "f", ""),
         (0, "", "", '{"a":1}'),
     ]
 

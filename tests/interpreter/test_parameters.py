@@ -44,7 +44,7 @@ IN_CHAT = {
         ("gemini", "gemini-2.5-pro", set(IN_CHAT), {}),
     ],
 )
-def test_a_model_gets_just_the_knobs_it_takes(dialect, model, kept, changed):
+def test_a_model_gets_only_the_parameters_it_takes(dialect, model, kept, changed):
     adaptation = adaptation_for(dialect, model)
     assert adapt_sampling(ALL, adaptation) == Sampling(**{name: getattr(ALL, name) for name in kept}, **changed)
     dropped = [("dropped", place) for name, place in IN_CHAT.items() if name not in kept | changed.keys()]
@@ -62,8 +62,8 @@ def test_unset_parameters_are_no_losses_and_stay_the_same_object():
 @pytest.mark.parametrize(("temperature", "sent", "losses"), [(1.0, 1.0, 0), (0, 0, 0), (1.25, 1.0, 1)])
 def test_a_temperature_is_clamped_to_the_models_maximum(temperature, sent, losses):
     adaptation = adaptation_for("messages", "claude-opus-4-6")
-    fitted = adapt_sampling(Sampling(temperature=temperature, max_tokens=1), adaptation)
-    assert fitted == Sampling(temperature=sent, max_tokens=1)
+    adapted = adapt_sampling(Sampling(temperature=temperature, max_tokens=1), adaptation)
+    assert adapted == Sampling(temperature=sent, max_tokens=1)
     assert loss_pointers(adaptation) == [("approximated", "/temperature")] * losses
 
 
@@ -116,9 +116,9 @@ MODE, EFFORT, BUDGET, VISIBLE = (
 
 def thought(dialect, model, thinking, **request):
     adaptation = adaptation_for(dialect, model, source="messages")
-    fitted = adapt_thinking(build_request(thinking=thinking, **request), adaptation)
+    adapted = adapt_thinking(build_request(thinking=thinking, **request), adaptation)
     assert all(kind == "approximated" for kind, _ in loss_pointers(adaptation))
-    return fitted, [where for _, where in loss_pointers(adaptation)]
+    return adapted, [where for _, where in loss_pointers(adaptation)]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_candidates_are_counted_in_whole_numbers(given, sent, losses):
 
 
 @pytest.mark.parametrize(
-    ("dialect", "model", "wanted", "effort"),
+    ("dialect", "model", "expected", "effort"),
     [
         ("chat", "gpt-5", "none", "minimal"),
         ("chat", "gpt-5", "max", "high"),
@@ -192,15 +192,15 @@ def test_candidates_are_counted_in_whole_numbers(given, sent, losses):
         ("gemini", "gemini-3-flash", "none", "minimal"),
     ],
 )
-def test_an_effort_the_model_has_not_becomes_the_nearest_upwards_first(dialect, model, wanted, effort):
-    assert thought(dialect, model, Thinking(effort=wanted)) == (Thinking(effort=effort), [EFFORT])
+def test_an_effort_the_model_has_not_becomes_the_nearest_upwards_first(dialect, model, expected, effort):
+    assert thought(dialect, model, Thinking(effort=expected)) == (Thinking(effort=effort), [EFFORT])
 
 
 LEFT_TO_THE_MODEL = Thinking(mode="adaptive")
 
 
 @pytest.mark.parametrize(
-    ("dialect", "model", "thinking", "fitted", "places"),
+    ("dialect", "model", "thinking", "adapted", "places"),
     [
         ("chat", "nobody", Thinking(effort="max"), Thinking(effort="max"), []),
         ("chat", "nobody", Thinking(mode="disabled"), Thinking(effort="none"), []),
@@ -253,8 +253,8 @@ LEFT_TO_THE_MODEL = Thinking(mode="adaptive")
         ),
     ],
 )
-def test_the_thinking_level_is_sent_in_the_models_own_field(dialect, model, thinking, fitted, places):
-    assert thought(dialect, model, thinking) == (fitted, places)
+def test_the_thinking_level_is_sent_in_the_models_own_field(dialect, model, thinking, adapted, places):
+    assert thought(dialect, model, thinking) == (adapted, places)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ TOOLS = {"tools": (Tool(name="f"),)}
 
 
 @pytest.mark.parametrize(
-    ("model", "thinking", "request_", "fitted", "places"),
+    ("model", "thinking", "request_", "adapted", "places"),
     [
         ("gpt-5.6", None, TOOLS, Thinking(effort="none"), []),
         ("gpt-5.6", None, {}, None, []),
@@ -293,8 +293,8 @@ TOOLS = {"tools": (Tool(name="f"),)}
         ("gpt-5.1", Thinking(effort="high"), TOOLS, Thinking(effort="high"), []),
     ],
 )
-def test_the_newest_gpt_takes_tools_on_chat_only_without_reasoning(model, thinking, request_, fitted, places):
-    assert thought("chat", model, thinking, **request_) == (fitted, places)
+def test_the_newest_gpt_takes_tools_on_chat_only_without_reasoning(model, thinking, request_, adapted, places):
+    assert thought("chat", model, thinking, **request_) == (adapted, places)
 
 
 @pytest.mark.parametrize(("limit", "sent", "losses"), [(15, 16, 1), (16, 16, 0)])
@@ -315,13 +315,13 @@ def test_a_limit_below_the_targets_minimum_is_raised(limit, sent, losses):
 )
 def test_claude_takes_no_temperature_while_it_thinks(model, thinking, kept):
     adaptation = adaptation_for("messages", model)
-    fitted = adapt_sampling(Sampling(temperature=0.5, top_k=3, max_tokens=9), adaptation, thinking)
-    assert fitted == (Sampling(temperature=0.5, top_k=3, max_tokens=9) if kept else Sampling(max_tokens=9))
+    adapted = adapt_sampling(Sampling(temperature=0.5, top_k=3, max_tokens=9), adaptation, thinking)
+    assert adapted == (Sampling(temperature=0.5, top_k=3, max_tokens=9) if kept else Sampling(max_tokens=9))
     assert loss_pointers(adaptation) == ([] if kept else [("dropped", "/temperature"), ("dropped", "/top_k")])
 
 
 @pytest.mark.parametrize(
-    ("limit", "thinking", "fitted", "places"),
+    ("limit", "thinking", "adapted", "places"),
     [
         (1024, Thinking(budget=9000), Thinking(mode="disabled"), [BUDGET]),
         (1024, Thinking(effort="none"), Thinking(mode="disabled"), []),
@@ -335,10 +335,10 @@ def test_claude_takes_no_temperature_while_it_thinks(model, thinking, kept):
         (5000, Thinking(effort="high"), Thinking(mode="enabled", budget=3976), [EFFORT]),
     ],
 )
-def test_a_budget_leaves_room_for_an_answer_below_the_limit_on_both(limit, thinking, fitted, places):
+def test_a_budget_leaves_room_for_an_answer_below_the_limit_on_both(limit, thinking, adapted, places):
     adaptation = adaptation_for("messages", "claude-opus-4-5", source="messages")
     adaptation.max_tokens = limit
-    assert adapt_thinking(build_request(thinking=thinking), adaptation) == fitted
+    assert adapt_thinking(build_request(thinking=thinking), adaptation) == adapted
     assert loss_pointers(adaptation) == [("approximated", place) for place in places]
 
 

@@ -35,8 +35,8 @@ def adapt_part(client, *events, whole=False, salt="", source_issuer="nobody"):
     """Return the adapted events for a client, and the losses."""
     ledger = Ledger({"part.signature": ("/signature",)})
     options = ReplyOptions(salt, is_whole=whole)
-    fitter = EventAdapter(nobodys_dialect(source_issuer), dialect_named(client), ledger, options)
-    return [told for event in events for told in fitter.feed(event)], loss_pointers(ledger)
+    adapter = EventAdapter(nobodys_dialect(source_issuer), dialect_named(client), ledger, options)
+    return [result for event in events for result in adapter.feed(event)], loss_pointers(ledger)
 
 
 def part(index, start, *pieces, complete=True):
@@ -112,8 +112,8 @@ def test_no_further_events_of_a_dropped_part_are_emitted():
     ("client", "kind"), [("chat", Refusal), ("responses", Refusal), ("messages", Text), ("gemini", Text)]
 )
 def test_a_refusal_is_text_where_there_are_none(client, kind):
-    told, losses = adapt_part(client, *part(0, Refusal(text="", where="/p"), "no"))
-    assert exactly(told) == exactly(part(0, kind(text="", where="/p"), "no"))
+    adapted, losses = adapt_part(client, *part(0, Refusal(text="", where="/p"), "no"))
+    assert exactly(adapted) == exactly(part(0, kind(text="", where="/p"), "no"))
     assert losses == ([] if kind is Refusal else [("approximated", "/p")])
 
 
@@ -130,8 +130,8 @@ def test_pieces_of_reasoning_stay_apart():
 )
 def test_a_call_without_an_id_gets_one_in_the_clients_style(client, prefix):
     stream = [Started("r", "m"), *part(0, call("")), *part(1, call("")), *part(2, call("", "g"))]
-    told, _ = adapt_part(client, *stream, salt="7")
-    ids = [event.part.id for event in told if isinstance(event, PartStarted)]
+    adapted, _ = adapt_part(client, *stream, salt="7")
+    ids = [event.part.id for event in adapted if isinstance(event, PartStarted)]
     assert ids == [f"{prefix}{build_call_id_stem('r', '7')}000{count}" for count in (1, 2, 3)]
     assert adapt_part(client, *stream)[0][1].part.id == f"{prefix}{build_call_id_stem('r', '')}0001"
 
@@ -146,8 +146,8 @@ def test_a_call_without_an_id_gets_one_in_the_clients_style(client, prefix):
     ],
 )
 def test_ids_are_plain_where_the_client_checks_them(call_id, after):
-    told, _ = adapt_part("messages", *part(0, call(call_id)))
-    assert told[0].part.id == after
+    result, _ = adapt_part("messages", *part(0, call(call_id)))
+    assert result[0].part.id == after
     assert adapt_part("chat", *part(0, call(call_id)))[0][0].part.id == call_id
 
 
@@ -161,10 +161,10 @@ def test_a_free_form_call_passes_where_there_are_some(client):
 @pytest.mark.parametrize("pieces", [("l", "s"), ()])
 def test_a_free_form_call_becomes_a_function_call_and_is_emitted_when_complete(client, pieces):
     stream = part(0, call(form="text"), *pieces)
-    told, losses = adapt_part(client, *stream)
-    assert told[0] == PartStarted(0, call())
-    assert json.loads(told[1].text) == {"input": "".join(pieces)}
-    assert told[2:] == [PartEnded(0)]
+    adapted, losses = adapt_part(client, *stream)
+    assert adapted[0] == PartStarted(0, call())
+    assert json.loads(adapted[1].text) == {"input": "".join(pieces)}
+    assert adapted[2:] == [PartEnded(0)]
     assert adapt_part(client, *stream[:-1]) == ([], [])
     assert losses == []
 
@@ -198,8 +198,8 @@ def test_a_call_without_arguments_is_emitted(client):
 
 @pytest.mark.parametrize("client", ["messages", "gemini"])
 def test_null_is_no_arguments(client):
-    told, losses = adapt_part(client, *part(0, call(), "nu", "ll "), Finished(Finish("tool_calls")))
-    assert told == [*part(0, call(), "{}"), Finished(Finish("tool_calls"))]
+    result, losses = adapt_part(client, *part(0, call(), "nu", "ll "), Finished(Finish("tool_calls")))
+    assert result == [*part(0, call(), "{}"), Finished(Finish("tool_calls"))]
     assert losses == [("approximated", "/c")]
 
 

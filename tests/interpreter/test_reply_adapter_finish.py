@@ -1,4 +1,4 @@
-"""A finish reason that the client's dialect does not have becomes an error that says what the vendor said."""
+"""A finish reason that the client's dialect does not have becomes an error with the vendor's own reason."""
 
 import json
 

@@ -36,8 +36,8 @@ def stream_events(client, body, *, size=0, source="gemini"):
     raw = body if isinstance(body, bytes) else b"data: " + encode(body) + b"\r\n\r\n"
     translator = StreamTranslator(source, client)
     step = size or len(raw)
-    told = b"".join(translator.feed(raw[start : start + step]) for start in range(0, len(raw), step))
-    return told + translator.close()
+    events = b"".join(translator.feed(raw[start : start + step]) for start in range(0, len(raw), step))
+    return events + translator.close()
 
 
 def first_id(client, stream):
@@ -57,9 +57,9 @@ def call_ids(client, body):
 
 @pytest.mark.parametrize("client", STYLES)
 def test_a_reply_without_an_id_gets_one_in_the_clients_style(client):
-    told = whole(client, reply({"text": "Hello."}))["id"]
-    assert told.startswith(STYLES[client])
-    assert len(told) == len(STYLES[client]) + 24
+    result = whole(client, reply({"text": "Hello."}))["id"]
+    assert result.startswith(STYLES[client])
+    assert len(result) == len(STYLES[client]) + 24
     assert first_id(client, stream_events(client, reply({"text": "Hello."}))).startswith(STYLES[client])
 
 
@@ -103,13 +103,13 @@ def test_generated_ids_do_not_depend_on_where_the_bytes_are_cut(size):
 def test_the_same_answer_to_a_longer_conversation_gets_another_id():
     asked = [{"role": "user", "content": "go"}]
     later = [*asked, {"role": "assistant", "content": "gone"}, {"role": "user", "content": "go"}]
-    told = []
+    collected = []
     for messages in (asked, later):
         call = Call(encode({"model": "m", "messages": messages}))
         request = translate_request(call, "chat", "gemini", model="gemini-2.5-pro").request
-        told.append(whole("chat", reply(build_call()), Context(request)))
-    assert told[0]["id"] != told[1]["id"]
-    assert call_ids("chat", told[0]) != call_ids("chat", told[1])
+        collected.append(whole("chat", reply(build_call()), Context(request)))
+    assert collected[0]["id"] != collected[1]["id"]
+    assert call_ids("chat", collected[0]) != call_ids("chat", collected[1])
 
 
 def test_an_empty_stream_without_an_id_still_starts_and_ends():

@@ -34,8 +34,8 @@ def directly_and_by_events(response, source, client, *, single=False):
         return ResponseAdapter(source_dialect, target_dialect, ledger, options).adapt(response, Context())
 
     def by_events(ledger):
-        fitter = EventAdapter(source_dialect, target_dialect, ledger, options)
-        return collect(told for event in replay(response) for told in fitter.feed(event))
+        adapter = EventAdapter(source_dialect, target_dialect, ledger, options)
+        return collect(result for event in replay(response) for result in adapter.feed(event))
 
     return outcome(directly, source), outcome(by_events, source)
 

@@ -45,11 +45,11 @@ def test_calls_without_ids_get_distinct_ids():
 
 
 def test_a_generated_id_depends_on_the_reply():
-    def minted(reply_id):
+    def build_id(reply_id):
         fit, _ = build_adapter(dialect_named("chat"))
         return feed_events(fit, Started(reply_id, "m", 3), *call(0, ""))[1].part.id
 
-    assert minted("r") == minted("r") != minted("q")
+    assert build_id("r") == build_id("r") != build_id("q")
 
 
 @pytest.mark.parametrize(
@@ -96,23 +96,23 @@ def test_reasoning_is_left_out_where_the_client_has_no_place_for_it():
 
 
 @pytest.mark.parametrize(
-    ("signatures", "carried"),
+    ("signatures", "raw_members"),
     [({"reasoning"}, True), ({"reasoning", "call"}, False), ({"call"}, False), (set(), False)],
 )
-def test_reasoning_has_a_calls_signature_only_if_reasoning_is_signed_and_calls_are_not(signatures, carried):
+def test_reasoning_has_a_calls_signature_only_if_reasoning_is_signed_and_calls_are_not(signatures, raw_members):
     client = without(dialect_named("messages"), signatures=frozenset(signatures))
     fit, ledger = build_adapter(client, source_issuer="google")
     start = ToolCall(id="a", name="f", arguments="", where="/c", signature=Signature("google", "s"))
     events = feed_events(fit, PartStarted(0, start), PartDelta(0, "{}"), PartEnded(0))
     kinds = [type(event.part) for event in events if isinstance(event, PartStarted)]
-    assert kinds == ([Reasoning, ToolCall] if carried else [ToolCall])
-    assert (ledger.losses() == ()) is carried or "call" in signatures
+    assert kinds == ([Reasoning, ToolCall] if raw_members else [ToolCall])
+    assert (ledger.losses() == ()) is raw_members or "call" in signatures
 
 
 SOURCES = b'{"chunks":[{"web":{"uri":"u"}},{"web":{"uri":"v"}}],"queries":["q"]}'
 
 
-def cite(client, *places):
+def find_citation_losses(client, *places):
     fit, ledger = build_adapter(dialect_named(client))
     citation = Citation("gemini", b"{}", url="u", places=places)
     feed_events(fit, PartStarted(0, Text(text="", where="/t")), PartCited(0, citation), PartEnded(0))
@@ -122,9 +122,9 @@ def cite(client, *places):
 
 def test_a_rendered_citation_is_not_reported_as_a_loss():
     lost = [("/grounding/chunks/1/web/uri", 1), ("/grounding/queries/0", 1)]
-    assert cite("chat", "/grounding/chunks/0/web/uri") == lost
+    assert find_citation_losses("chat", "/grounding/chunks/0/web/uri") == lost
 
 
 def test_a_field_of_which_nothing_was_cited_is_one_loss_with_all_its_leaves():
-    assert cite("chat") == [("/grounding", 3)]
-    assert cite("chat", "/groundings/0", "/other") == [("/grounding", 3)]
+    assert find_citation_losses("chat") == [("/grounding", 3)]
+    assert find_citation_losses("chat", "/groundings/0", "/other") == [("/grounding", 3)]

@@ -76,9 +76,9 @@ def test_token_counts_with_a_field_in_the_target_are_sent():
 def test_a_count_that_is_counted_in_with_another_is_not_lost():
     usage = {"promptTokenCount": 4, "toolUsePromptTokenCount": 3, "candidatesTokenCount": 2, "totalTokenCount": 9}
     candidate = {"content": {"role": "model", "parts": [{"text": "x"}]}, "finishReason": "STOP"}
-    told = answer("gemini", "chat", {"candidates": [candidate], "usageMetadata": usage, "responseId": "r"})
-    assert told.body["usage"]["prompt_tokens"] == 7
-    assert [(loss.kind, loss.where) for loss in told.losses] == [
+    result = answer("gemini", "chat", {"candidates": [candidate], "usageMetadata": usage, "responseId": "r"})
+    assert result.body["usage"]["prompt_tokens"] == 7
+    assert [(loss.kind, loss.where) for loss in result.losses] == [
         ("approximated", "/usageMetadata/toolUsePromptTokenCount")
     ]
 
@@ -86,9 +86,9 @@ def test_a_count_that_is_counted_in_with_another_is_not_lost():
 def test_details_of_tokens_are_reported_leaf_by_leaf():
     details = {"cached_tokens": 1, "audio_tokens": 2}
     usage = {"prompt_tokens": 5, "completion_tokens": 6, "total_tokens": 11, "prompt_tokens_details": details}
-    told = answer("chat", "messages", chat(usage))
-    assert told.body["usage"]["cache_read_input_tokens"] == 1
-    assert loss_pointers(told) == {"/usage/prompt_tokens_details/audio_tokens"}
+    reply = answer("chat", "messages", chat(usage))
+    assert reply.body["usage"]["cache_read_input_tokens"] == 1
+    assert loss_pointers(reply) == {"/usage/prompt_tokens_details/audio_tokens"}
 
 
 @pytest.mark.parametrize("client", ["chat", "responses", "gemini"])
@@ -109,8 +109,8 @@ def stop(reason):
 
 def test_the_stop_sequence_a_server_names_reaches_a_client_that_has_a_place_for_it():
     body, chunks = stop("END")
-    told = answer("chat", "messages", body)
-    assert (told.body["stop_reason"], told.body["stop_sequence"], told.losses) == ("stop_sequence", "END", ())
+    result = answer("chat", "messages", body)
+    assert (result.body["stop_reason"], result.body["stop_sequence"], result.losses) == ("stop_sequence", "END", ())
     streamed = flow("chat", "messages", chunks)
     assert streamed.body[-2]["delta"] == {"stop_reason": "stop_sequence", "stop_sequence": "END"}
     assert streamed.losses == ()
@@ -139,8 +139,8 @@ def test_a_finish_reason_more_specific_than_the_clients_is_approximated(source, 
         "chat": chat(finish_reason=word),
         "gemini": {"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": word}], "responseId": "r"},
     }
-    told = answer(source, client, bodies[source])
-    assert [(loss.kind, loss.where) for loss in told.losses] == [("approximated", where)]
+    result = answer(source, client, bodies[source])
+    assert [(loss.kind, loss.where) for loss in result.losses] == [("approximated", where)]
 
 
 THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"}
@@ -153,10 +153,10 @@ def respond(*output, **more):
 
 @pytest.mark.parametrize("client", ["messages", "gemini"])
 def test_the_id_of_a_thought_travels_in_the_envelope_and_is_not_reported(client):
-    told = answer("responses", client, respond(THOUGHT, {**THOUGHT, "id": "rs.2"}))
-    first, _ = open_envelope(Signature("", _signatures(told.body)[0]))
+    result = answer("responses", client, respond(THOUGHT, {**THOUGHT, "id": "rs.2"}))
+    first, _ = open_envelope(Signature("", _signatures(result.body)[0]))
     assert (first.item, first.value) == ("rs_1", "e")
-    assert loss_pointers(told) == {"/output/1/id"}, "an envelope has no room for an id with a dot"
+    assert loss_pointers(result) == {"/output/1/id"}, "an envelope has no room for an id with a dot"
 
 
 def _signatures(body):
@@ -172,24 +172,24 @@ def test_the_id_of_a_thought_without_a_signature_is_reported(client):
 
 def test_fields_of_a_thought_that_was_cut_off_are_reported_too():
     ledger = Ledger({})
-    fitter = EventAdapter(nobodys_dialect(), dialect_named("messages"), ledger)
-    fitter.feed(PartStarted(0, Reasoning(where="/p", extras=Extras("responses", {"/id": b'"rs_1"'}))))
-    fitter.feed(Failed(Problem("malformed_reply", "cut")))
+    adapter = EventAdapter(nobodys_dialect(), dialect_named("messages"), ledger)
+    adapter.feed(PartStarted(0, Reasoning(where="/p", extras=Extras("responses", {"/id": b'"rs_1"'}))))
+    adapter.feed(Failed(Problem("malformed_reply", "cut")))
     assert [loss.where for loss in ledger.losses()] == ["/p/id"]
 
 
 def test_a_field_that_merely_looks_like_the_id_of_another_thought_is_reported():
     ledger = Ledger({})
-    fitter = EventAdapter(nobodys_dialect(), dialect_named("messages"), ledger)
-    fitter.feed(PartStarted(0, Reasoning(where="/p", extras=Extras("responses", {"/id": b'"rs_2"'}))))
-    fitter.feed(PartSigned(0, Signature("openai", "e", "rs_1")))
-    fitter.feed(PartEnded(0))
+    adapter = EventAdapter(nobodys_dialect(), dialect_named("messages"), ledger)
+    adapter.feed(PartStarted(0, Reasoning(where="/p", extras=Extras("responses", {"/id": b'"rs_2"'}))))
+    adapter.feed(PartSigned(0, Signature("openai", "e", "rs_1")))
+    adapter.feed(PartEnded(0))
     assert [loss.where for loss in ledger.losses()] == ["/p/id"]
 
 
 def test_fields_that_only_repeat_the_request_are_no_losses():
-    told = answer("responses", "chat", respond(temperature=1.0, text={"format": {"type": "text"}}, billing={"p": 1}))
-    assert loss_pointers(told) == {"/billing"}
+    result = answer("responses", "chat", respond(temperature=1.0, text={"format": {"type": "text"}}, billing={"p": 1}))
+    assert loss_pointers(result) == {"/billing"}
 
 
 @pytest.mark.parametrize("client", ["chat", "messages", "gemini"])
@@ -201,25 +201,28 @@ def test_the_namespace_of_a_call_is_reported_where_calls_have_none(client):
 PAGE = {"type": "url_citation", "url": "https://a.org", "title": "A", "start_index": 0, "end_index": 3}
 
 
-def cite(*annotations):
+def build_cited_reply(*annotations):
     text = {"type": "output_text", "text": "abcdef", "annotations": list(annotations)}
     return respond({"type": "message", "role": "assistant", "content": [text]})
 
 
 def test_the_span_of_a_citation_is_a_loss_where_citations_apply_to_whole_blocks():
     where = "/output/0/content/0/annotations/0"
-    assert loss_pointers(answer("responses", "messages", cite(PAGE))) == {f"{where}/start_index", f"{where}/end_index"}
-    assert loss_pointers(answer("responses", "chat", cite(PAGE))) == set()
-    assert loss_pointers(answer("responses", "gemini", cite(PAGE))) == set()
+    assert loss_pointers(answer("responses", "messages", build_cited_reply(PAGE))) == {
+        f"{where}/start_index",
+        f"{where}/end_index",
+    }
+    assert loss_pointers(answer("responses", "chat", build_cited_reply(PAGE))) == set()
+    assert loss_pointers(answer("responses", "gemini", build_cited_reply(PAGE))) == set()
 
 
 def test_annotations_of_chat_are_reported_at_their_pointer_next_to_the_text():
     page = {"url": "https://a.org", "title": "A", "content": "words", "start_index": 0, "end_index": 1}
     notes = [{"type": "url_citation", "url_citation": page}, {"type": "file", "file": {"hash": "h"}}]
-    said = {"role": "assistant", "content": "x", "annotations": notes}
+    output = {"role": "assistant", "content": "x", "annotations": notes}
     where = "/choices/0/message/annotations"
     lost = {f"{where}/0/url_citation/content", f"{where}/1"}
-    assert loss_pointers(answer("chat", "responses", chat(message=said))) == lost
+    assert loss_pointers(answer("chat", "responses", chat(message=output))) == lost
     chunks = [{**chat(), "choices": [{"index": 0, "delta": {"content": "x"}}]}]
     chunks += [{**chat(), "choices": [{"index": 0, "delta": {"annotations": [note]}}]} for note in notes]
     chunks += [{**chat(), "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}, DONE]
@@ -228,14 +231,14 @@ def test_annotations_of_chat_are_reported_at_their_pointer_next_to_the_text():
 
 def test_fields_of_another_kind_of_call_are_losses():
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}, "custom": {"input": "odd"}}
-    said = {"role": "assistant", "content": None, "tool_calls": [call]}
+    output = {"role": "assistant", "content": None, "tool_calls": [call]}
     where = "/choices/0/message/tool_calls/0"
-    assert loss_pointers(answer("chat", "messages", chat(message=said))) == {f"{where}/custom"}
+    assert loss_pointers(answer("chat", "messages", chat(message=output))) == {f"{where}/custom"}
     call["custom"] = {"name": "", "input": ""}
-    assert loss_pointers(answer("chat", "messages", chat(message=said))) == set()
+    assert loss_pointers(answer("chat", "messages", chat(message=output))) == set()
     call |= {"type": "custom", "custom": {"name": "g", "input": "x"}}
     lost = {f"{where}/function"}
-    assert loss_pointers(answer("chat", "responses", chat(message=said))) == lost
+    assert loss_pointers(answer("chat", "responses", chat(message=output))) == lost
 
 
 def test_text_after_a_call_is_reported_as_moved_where_calls_come_last():
@@ -270,10 +273,10 @@ SERVER_ERRORS = {
 @pytest.mark.parametrize("status", [500, 502])
 @pytest.mark.parametrize("body", [b"<html>", b"", b'{"error":{"message":"oops"}}'])
 def test_a_vendor_that_breaks_is_a_server_error_to_every_client(client, source, status, body):
-    told = translate_error(status, {}, body, source, client)
-    error = json.loads(told.body)["error"]
+    error_reply = translate_error(status, {}, body, source, client)
+    error = json.loads(error_reply.body)["error"]
     expected, words = SERVER_ERRORS[client]
-    assert (told.status, {name: error[name] for name in words}) == (expected, words)
+    assert (error_reply.status, {name: error[name] for name in words}) == (expected, words)
 
 
 def test_only_the_first_candidate_is_sent_and_the_others_are_losses():

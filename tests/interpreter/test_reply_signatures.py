@@ -23,8 +23,8 @@ ISSUERS = {"chat": "openai", "responses": "openai", "messages": "anthropic", "ge
 def adapt_part(client, *events, whole=False, source_issuer="nobody"):
     ledger = Ledger({"part.signature": ("/signature",)})
     options = ReplyOptions(is_whole=whole)
-    fitter = EventAdapter(nobodys_dialect(source_issuer), dialect_named(client), ledger, options)
-    return [told for event in events for told in fitter.feed(event)], loss_pointers(ledger)
+    adapter = EventAdapter(nobodys_dialect(source_issuer), dialect_named(client), ledger, options)
+    return [result for event in events for result in adapter.feed(event)], loss_pointers(ledger)
 
 
 def sign(part, signature):
@@ -35,7 +35,7 @@ LOST = [("dropped", "/p/signature")]
 
 
 @pytest.mark.parametrize(
-    ("client", "part", "signature", "told"),
+    ("client", "part", "signature", "result"),
     [
         ("gemini", TEXT, GOOGLE, "native"),
         ("gemini", IMAGE, GOOGLE, "native"),
@@ -62,12 +62,12 @@ LOST = [("dropped", "/p/signature")]
         ("responses", Refusal(text="", where="/p"), GOOGLE, "dropped"),
     ],
 )
-def test_a_signature_is_in_the_clients_own_field_or_dropped(client, part, signature, told):
+def test_a_signature_is_in_the_clients_own_field_or_dropped(client, part, signature, result):
     shown = Text(text="", where="/p") if isinstance(part, Refusal) and client == "gemini" else part
-    if told == "dropped":
+    if result == "dropped":
         assert adapt_part(client, *sign(part, signature)) == ([PartStarted(0, shown), PartEnded(0)], LOST)
         return
-    letter = signature if told == "native" else seal_signature(signature, told, ISSUERS[client])
+    letter = signature if result == "native" else seal_signature(signature, result, ISSUERS[client])
     reworded = [] if shown is part else [("approximated", "/p")]
     assert adapt_part(client, *sign(part, signature)) == (sign(shown, letter), reworded)
 
@@ -76,12 +76,12 @@ def test_a_signature_is_in_the_clients_own_field_or_dropped(client, part, signat
 @pytest.mark.parametrize("signature", [GOOGLE, ANTHROPIC, OPENAI])
 def test_a_calls_signature_is_on_an_empty_reasoning_part_if_only_reasoning_is_signed(client, signature):
     stream = [PartStarted(0, CALL), PartSigned(0, signature), PartDelta(0, "{}"), PartEnded(0)]
-    carrier = seal_signature(signature, "call", ISSUERS[client])
-    assert open_envelope(carrier) == (signature, "call")
+    holder = seal_signature(signature, "call", ISSUERS[client])
+    assert open_envelope(holder) == (signature, "call")
     assert adapt_part(client, *stream) == (
         [
             PartStarted(0, Reasoning()),
-            PartSigned(0, carrier),
+            PartSigned(0, holder),
             PartEnded(0),
             PartStarted(1, CALL),
             PartDelta(1, "{}"),
@@ -111,8 +111,8 @@ def test_a_signature_at_the_start_of_a_part_is_sent_after_it():
 
 def test_the_signature_of_a_dropped_call_is_not_sent():
     stream = [PartStarted(0, CALL), PartDelta(0, "[1]"), PartEnded(0)]
-    told, _ = adapt_part("gemini", stream[0], PartSigned(0, GOOGLE), *stream[1:])
-    assert told == []
+    adapted, _ = adapt_part("gemini", stream[0], PartSigned(0, GOOGLE), *stream[1:])
+    assert adapted == []
 
 
 @pytest.mark.parametrize("client", ["messages", "gemini", "responses"])
@@ -131,18 +131,18 @@ def test_reasoning_is_not_marked_where_it_has_no_field_for_signatures():
 def test_the_signature_of_a_free_form_call_comes_before_its_wrapped_input():
     shell = ToolCall(id="a", name="sh", arguments="", form="text", where="/p")
     stream = [PartStarted(0, shell), PartSigned(0, GOOGLE), PartDelta(0, "ls"), PartEnded(0)]
-    told, _ = adapt_part("gemini", *stream)
+    adapted, _ = adapt_part("gemini", *stream)
     plain = ToolCall(id="a", name="sh", arguments="")
-    assert told == [PartStarted(0, plain), PartSigned(0, GOOGLE), PartDelta(0, '{"input":"ls"}'), PartEnded(0)]
+    assert adapted == [PartStarted(0, plain), PartSigned(0, GOOGLE), PartDelta(0, '{"input":"ls"}'), PartEnded(0)]
 
 
 def test_the_place_of_a_part_is_known_while_its_text_passes_as_it_is():
-    fitter = EventAdapter(nobodys_dialect(), dialect_named("messages"), Ledger({}))
+    adapter = EventAdapter(nobodys_dialect(), dialect_named("messages"), Ledger({}))
     for event in (PartStarted(0, IMAGE), PartEnded(0), PartStarted(1, TEXT), PartStarted(2, CALL)):
-        fitter.feed(event)
-    assert [fitter.find_passing_index(index) for index in range(3)] == [None, 0, None]
-    fitter.feed(PartDelta(2, "{"))
-    assert fitter.find_passing_index(2) is None
+        adapter.feed(event)
+    assert [adapter.find_passing_index(index) for index in range(3)] == [None, 0, None]
+    adapter.feed(PartDelta(2, "{"))
+    assert adapter.find_passing_index(2) is None
     plain = EventAdapter(nobodys_dialect(), dialect_named("chat"), Ledger({}))
     plain.feed(PartStarted(0, CALL))
     assert plain.find_passing_index(0) is None

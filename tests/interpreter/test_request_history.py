@@ -57,9 +57,9 @@ class Talk:
 
 
 def history_of(body: bytes, source: str, cache: PrefixCache) -> RequestHistory:
-    here = dialect_named(source)
-    task = TranslationTask(Call(body), here, dialect_named("gemini"))
-    return RequestHistory(task, cache, here.read_tools)
+    first = dialect_named(source)
+    task = TranslationTask(Call(body), first, dialect_named("gemini"))
+    return RequestHistory(task, cache, first.read_tools)
 
 
 def prefix_of(history: RequestHistory, traits: Traits = GEMINI) -> Prefix:

@@ -1,4 +1,4 @@
-"""Signatures in envelopes: sealed for a client, opened again on the part they sign."""
+"""Signatures in envelopes: wrapped for a client, and unwrapped on the part that they sign."""
 
 from base64 import b64decode, b64encode
 from hashlib import sha256
@@ -86,23 +86,23 @@ def test_an_envelope_on_the_part_it_signs_is_replaced_by_what_it_holds():
 
 
 def test_an_empty_reasoning_part_with_a_calls_signature_is_removed_and_the_call_is_signed():
-    carrier = Reasoning(texts=("",), signature=seal_signature(GOOGLE, "call", "anthropic"))
-    assert open_envelopes((build_message("assistant", carrier, "words", CALL, CALL),)) == (
+    holder = Reasoning(texts=("",), signature=seal_signature(GOOGLE, "call", "anthropic"))
+    assert open_envelopes((build_message("assistant", holder, "words", CALL, CALL),)) == (
         build_message("assistant", "words", sign(CALL, GOOGLE), CALL),
     )
 
 
 def test_reasoning_with_text_stays_without_the_envelope():
-    carrier = Reasoning(texts=("hm",), signature=seal_signature(GOOGLE, "call", "anthropic"))
-    assert open_envelopes((build_message("assistant", carrier, CALL),)) == (
+    holder = Reasoning(texts=("hm",), signature=seal_signature(GOOGLE, "call", "anthropic"))
+    assert open_envelopes((build_message("assistant", holder, CALL),)) == (
         build_message("assistant", Reasoning(texts=("hm",)), sign(CALL, GOOGLE)),
     )
 
 
 def test_a_call_that_has_its_own_signature_keeps_it():
     own = Signature("google", "own")
-    carrier = Reasoning(signature=seal_signature(GOOGLE, "call", "anthropic"))
-    assert open_envelopes((build_message("assistant", carrier, sign(CALL, own)),)) == (
+    holder = Reasoning(signature=seal_signature(GOOGLE, "call", "anthropic"))
+    assert open_envelopes((build_message("assistant", holder, sign(CALL, own)),)) == (
         build_message("assistant", sign(CALL, own)),
     )
 
@@ -120,14 +120,14 @@ def test_a_redacted_thought_is_redacted_again():
 
 
 def test_an_envelope_in_a_message_of_its_own_signs_the_call_in_the_next():
-    carrier = Reasoning(signature=seal_signature(GOOGLE, "call", "openai"))
-    messages = (build_message("user", "hi"), build_message("assistant", carrier), build_message("assistant", CALL))
+    holder = Reasoning(signature=seal_signature(GOOGLE, "call", "openai"))
+    messages = (build_message("user", "hi"), build_message("assistant", holder), build_message("assistant", CALL))
     assert open_envelopes(messages) == (build_message("user", "hi"), build_message("assistant", sign(CALL, GOOGLE)))
 
 
 def test_an_envelope_does_not_sign_a_call_after_a_user_turn():
-    carrier = Reasoning(signature=seal_signature(GOOGLE, "call", "openai"))
-    messages = (build_message("assistant", carrier), build_message("user", "hi"), build_message("assistant", CALL))
+    holder = Reasoning(signature=seal_signature(GOOGLE, "call", "openai"))
+    messages = (build_message("assistant", holder), build_message("user", "hi"), build_message("assistant", CALL))
     assert open_envelopes(messages) == (build_message("user", "hi"), build_message("assistant", CALL))
 
 

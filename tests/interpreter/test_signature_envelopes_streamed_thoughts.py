@@ -19,7 +19,7 @@ MODELS = {"messages": "claude-opus-5", "responses": "gpt-5.6"}
 FOREIGN = "reasoning of another vendor's model cannot be replayed"
 
 
-def get_named(kind, **body):
+def render_event(kind, **body):
     return f"event: {kind}\ndata: ".encode() + encode({"type": kind, **body}) + b"\n\n"
 
 
@@ -33,15 +33,15 @@ def claude_thinks(*pieces, signature="EqQB"):
     deltas.append({"type": "signature_delta", "signature": signature})
     return b"".join(
         [
-            get_named("message_start", message={**head, "stop_reason": None, "stop_sequence": None, "usage": usage}),
-            get_named("content_block_start", index=0, content_block=thought),
-            *(get_named("content_block_delta", index=0, delta=delta) for delta in deltas),
-            get_named("content_block_stop", index=0),
-            get_named("content_block_start", index=1, content_block=call),
-            get_named("content_block_delta", index=1, delta={"type": "input_json_delta", "partial_json": '{"a":1}'}),
-            get_named("content_block_stop", index=1),
-            get_named("message_delta", delta={"stop_reason": "tool_use", "stop_sequence": None}, usage=usage),
-            get_named("message_stop"),
+            render_event("message_start", message={**head, "stop_reason": None, "stop_sequence": None, "usage": usage}),
+            render_event("content_block_start", index=0, content_block=thought),
+            *(render_event("content_block_delta", index=0, delta=delta) for delta in deltas),
+            render_event("content_block_stop", index=0),
+            render_event("content_block_start", index=1, content_block=call),
+            render_event("content_block_delta", index=1, delta={"type": "input_json_delta", "partial_json": '{"a":1}'}),
+            render_event("content_block_stop", index=1),
+            render_event("message_delta", delta={"stop_reason": "tool_use", "stop_sequence": None}, usage=usage),
+            render_event("message_stop"),
         ]
     )
 
@@ -55,15 +55,17 @@ def gpt_thinks(*summaries):
     ]
     reply = {"id": "resp_1", "object": "response", "created_at": 1, "model": "gpt-5.6", "status": "completed"}
     done = [
-        get_named("response.output_item.done", output_index=index, item=item, sequence_number=index + 1)
+        render_event("response.output_item.done", output_index=index, item=item, sequence_number=index + 1)
         for index, item in enumerate(items)
     ]
     end = {**reply, "output": items}
     return b"".join(
         [
-            get_named("response.created", response={**reply, "status": "in_progress", "output": []}, sequence_number=0),
+            render_event(
+                "response.created", response={**reply, "status": "in_progress", "output": []}, sequence_number=0
+            ),
             *done,
-            get_named("response.completed", response=end, sequence_number=9),
+            render_event("response.completed", response=end, sequence_number=9),
         ]
     )
 
@@ -84,7 +86,7 @@ def gather(contents):
     return [{"role": "model", "parts": [part for content in contents for part in content["parts"]]}]
 
 
-def fuse(contents):
+def join_texts(contents):
     """Adjacent texts of a kind put together, the signature with them."""
     parts = []
     for part in gather(contents)[0]["parts"]:
@@ -108,7 +110,7 @@ def get_returned(target, contents):
     return json.loads(actual.call.body), actual.losses
 
 
-@pytest.mark.parametrize("keep", [apart, gather, fuse])
+@pytest.mark.parametrize("keep", [apart, gather, join_texts])
 def test_a_streamed_thought_of_claude_comes_back_unmodified(keep):
     body, losses = get_returned("messages", keep(contents_of("messages", claude_thinks("Thi", "nk"))))
     call = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1}}
@@ -117,7 +119,7 @@ def test_a_streamed_thought_of_claude_comes_back_unmodified(keep):
     assert losses == ()
 
 
-@pytest.mark.parametrize("keep", [apart, gather, fuse])
+@pytest.mark.parametrize("keep", [apart, gather, join_texts])
 def test_streamed_reasoning_of_gpt_is_restored_with_its_text(keep):
     body, losses = get_returned("responses", keep(contents_of("responses", gpt_thinks("A", "B"))))
     summary = [{"type": "summary_text", "text": "A\n\nB"}]

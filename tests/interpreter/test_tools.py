@@ -77,7 +77,7 @@ def test_a_tool_without_arguments_has_a_schema_where_one_is_demanded(target, par
 
 
 def test_keywords_of_a_schema_without_arguments_are_losses_if_not_sent():
-    said_more = {
+    annotated = {
         "type": "object",
         "properties": {},
         "required": [],
@@ -86,8 +86,8 @@ def test_keywords_of_a_schema_without_arguments_are_losses_if_not_sent():
         "description": "d",
         "title": "t",
     }
-    document = {"tools": [{"type": "function", "function": {"name": "f", "parameters": said_more}}]}
-    tool = Tool(name="f", parameters=encode(said_more), where="/tools/0")
+    document = {"tools": [{"type": "function", "function": {"name": "f", "parameters": annotated}}]}
+    tool = Tool(name="f", parameters=encode(annotated), where="/tools/0")
     result, losses, _ = adapt_part("gemini", tool, document=document)
     assert result == (Tool(name="f"),)
     place = "/tools/0/function/parameters"

@@ -29,9 +29,9 @@ BENT, GONE = ("approximated", "/tool_choice"), ("dropped", "/tool_choice")
 def chosen(target, choice, tools=TOOLS, **options):
     """Return the choice, the names of the sent tools, the losses, and the instructions added as text."""
     adaptation = adaptation_for(DIALECTS.get(target, target), TARGETS[target], **options)
-    result, fitted = adapt_request_tools(build_request(tools=tools, tool_choice=choice), adaptation)
+    result, adapted = adapt_request_tools(build_request(tools=tools, tool_choice=choice), adaptation)
     names = tuple(tool.name for tool in result if isinstance(tool, Tool))
-    return fitted, names, loss_pointers(adaptation), adaptation.instructions
+    return adapted, names, loss_pointers(adaptation), adaptation.instructions
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -94,8 +94,8 @@ def test_native_tools_stay_next_to_an_allowed_subset():
 def test_the_choice_follows_a_tool_that_is_renamed():
     odd = structs.replace(TOOLS[0], name="a b")
     choice = ToolChoice(mode="required", names=("a b",), where="/tool_choice")
-    fitted, names, losses, _ = chosen("chat", choice, (odd,))
-    assert exactly(fitted) == exactly(ToolChoice(mode="required", names=("a_b_c8687a08",), where="/tool_choice"))
+    adapted, names, losses, _ = chosen("chat", choice, (odd,))
+    assert exactly(adapted) == exactly(ToolChoice(mode="required", names=("a_b_c8687a08",), where="/tool_choice"))
     assert (names, losses) == (("a_b_c8687a08",), [])
 
 
@@ -171,8 +171,8 @@ FORCED = ToolChoice(mode="required", names=("web_search",), parallel=False, wher
 
 
 def test_a_forced_choice_follows_a_native_tool_to_its_counterpart():
-    fitted, *_ = chosen("responses", FORCED, (*TOOLS, SEARCH))
-    assert exactly(fitted) == exactly(
+    adapted, *_ = chosen("responses", FORCED, (*TOOLS, SEARCH))
+    assert exactly(adapted) == exactly(
         ToolChoice(where="/tool_choice", extras=Extras("responses", {"": b'{"type":"web_search"}'}), parallel=False)
     )
 
@@ -187,11 +187,11 @@ def test_a_forced_choice_follows_a_native_tool_to_its_counterpart():
     ],
 )
 def test_a_choice_of_a_vendors_tool_that_cannot_be_forced_is_dropped(target, choice, tools):
-    fitted, _, losses, _ = chosen(target, choice, tools)
-    assert (fitted.mode, fitted.names, fitted.extras) == ("auto", (), None)
+    adapted, _, losses, _ = chosen(target, choice, tools)
+    assert (adapted.mode, adapted.names, adapted.extras) == ("auto", (), None)
     assert GONE in losses
 
 
 def test_a_vendors_tool_is_not_forced_where_nothing_can_be():
-    fitted, *_ = chosen("claude 5.5", FORCED, (*TOOLS, SEARCH))
-    assert fitted == ToolChoice(mode="auto", parallel=False)
+    adapted, *_ = chosen("claude 5.5", FORCED, (*TOOLS, SEARCH))
+    assert adapted == ToolChoice(mode="auto", parallel=False)

@@ -24,7 +24,7 @@ def list_allowed(target, *listed, mode="auto", tools=(F, G, SEARCH, CODE)):
     return translate("responses", target, {"input": "hi", "tools": list(tools), "tool_choice": choice})
 
 
-def get_named(body):
+def list_tool_names(body):
     """The names of the tools of a request, functions and a vendor's own."""
     tools = []
     for tool in body.get("tools", ()):
@@ -48,7 +48,7 @@ def get_named(body):
 )
 def test_a_vendors_own_tools_are_sent_only_if_they_are_on_the_list(target, listed, tools):
     body, losses = list_allowed(target, *listed)
-    assert sorted(get_named(body)) == sorted(tools)
+    assert sorted(list_tool_names(body)) == sorted(tools)
     gone = {("dropped", f"/tools/{index}") for index, name in enumerate("fg") if name not in tools}
     gone |= {("dropped", "/tools/2")} if SEARCH not in listed else set()
     assert set(losses) >= (gone if tools else {("dropped", "/tools")})

@@ -54,7 +54,7 @@ def test_hidden_thinking_is_reported_only_if_the_target_may_show_it():
 @pytest.mark.parametrize("signature", ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"])
 @pytest.mark.parametrize("target", ["chat", "responses", "messages"])
 def test_the_placeholder_for_a_missing_signature_is_not_a_signature(signature, target):
-    def signed(word):
+    def sign(word):
         call = {"functionCall": {"name": "look", "args": {}}, "thoughtSignature": word}
         result = {"functionResponse": {"name": "look", "response": {"output": "sunny"}}}
         turns = [{"role": "model", "parts": [call]}, {"role": "user", "parts": [result]}]
@@ -62,8 +62,8 @@ def test_the_placeholder_for_a_missing_signature_is_not_a_signature(signature, t
 
     models = {"chat": GPT, "responses": GPT, "messages": CLAUDE}
     place = "/contents/1/parts/0/thoughtSignature"
-    assert place not in loss_pointers(translate_to("gemini", target, signed(signature), model=models[target]))
-    assert place in loss_pointers(translate_to("gemini", target, signed("c2lnbmVk"), model=models[target]))
+    assert place not in loss_pointers(translate_to("gemini", target, sign(signature), model=models[target]))
+    assert place in loss_pointers(translate_to("gemini", target, sign("c2lnbmVk"), model=models[target]))
 
 
 FRAMES = [
@@ -97,13 +97,13 @@ def test_what_is_to_be_kept_and_cannot_be_had_again_is_a_loss(source, target, bo
 
 
 def test_parsed_arguments_of_the_sdk_are_a_loss_only_if_they_differ():
-    def called(parsed):
+    def make_call(parsed):
         function = {"name": "look", "arguments": '{"city": "Rome"}', "parsed_arguments": parsed}
         call = {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": function}]}
         return {"messages": [*HI["messages"], call, {"role": "tool", "tool_call_id": "c", "content": "sunny"}]}
 
-    assert translate_to("chat", "messages", called({"city": "Rome"}), model=CLAUDE, strict=True).losses == ()
-    lost = loss_pointers(translate_to("chat", "messages", called({"city": "Bonn"}), model=CLAUDE))
+    assert translate_to("chat", "messages", make_call({"city": "Rome"}), model=CLAUDE, strict=True).losses == ()
+    lost = loss_pointers(translate_to("chat", "messages", make_call({"city": "Bonn"}), model=CLAUDE))
     assert lost == {"/messages/1/tool_calls/0/function/parsed_arguments"}
 
 

@@ -53,8 +53,8 @@ def test_a_source_in_a_stream_that_cannot_be_named_is_reported_by_its_number():
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
         {"type": "message_stop"},
     ]
-    told = flow("messages", "chat", frames)
-    lost = [(loss.where, loss.leaves) for loss in told.losses if loss.kind == "dropped"]
+    result = flow("messages", "chat", frames)
+    lost = [(loss.where, loss.leaves) for loss in result.losses if loss.kind == "dropped"]
     assert lost == [("/content/0/citations/0/cited_text", 1), ("/content/0/citations/1", len(PLACE))]
 
 

@@ -58,13 +58,13 @@ def test_functions_are_refused_for_models_that_take_them_only_on_responses(model
     assert "reasoning_effort" not in translate("messages", "chat", model, SAID)[0]
 
 
-@pytest.mark.parametrize(("target", "knobs"), [("responses", {"temperature", "top_p"}), ("messages", set())])
-def test_sampling_parameters_are_accepted_by_a_model_with_reasoning_off(target, knobs):
+@pytest.mark.parametrize(("target", "parameters"), [("responses", {"temperature", "top_p"}), ("messages", set())])
+def test_sampling_parameters_are_accepted_by_a_model_with_reasoning_off(target, parameters):
     model = {"responses": "gpt-5.2", "messages": "claude-opus-5"}[target]
     sampling = {"temperature": 0.5, "top_p": 0.9}
     request = {"model": "m", "messages": [{"role": "user", "content": "q"}], **sampling}
     body, losses = translate("chat", target, model, request | {"reasoning_effort": "none"})
-    assert {name for name in sampling if name in body} == knobs
+    assert {name for name in sampling if name in body} == parameters
     body, losses = translate("chat", target, model, request | {"reasoning_effort": "low"})
     assert not sampling.keys() & body.keys()
     assert {("dropped", "/temperature"), ("dropped", "/top_p")} <= set(losses)

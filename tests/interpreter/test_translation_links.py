@@ -32,7 +32,7 @@ def test_all_missing_links_are_reported_at_once_with_their_first_pointer():
     call = call_of([link("http://a/1.png"), link("https://a/2.png")], [link("http://a/3.png"), link("HTTP://a/1")])
     with pytest.raises(MissingLinks) as missing:
         translate(call, Links())
-    places = {url: wanted.where for url, wanted in missing.value.links.items()}
+    places = {url: expected.where for url, expected in missing.value.links.items()}
     assert places == {
         "http://a/1.png": "/messages/0/content/0",
         "http://a/3.png": "/messages/2/content/0",

@@ -108,9 +108,9 @@ def _rename(value: Any, old: str, new: str) -> Any:
     return [_rename(item, old, new) for item in value] if isinstance(value, list) else value
 
 
-def survives(wanted: str, output: bytes) -> bool:
+def survives(expected: str, output: bytes) -> bool:
     """Return whether the canary is in the translated request."""
-    return wanted in output.decode()
+    return expected in output.decode()
 
 
 def find_covering(where: str, losses: Iterable[Loss]) -> Loss | None:

@@ -176,8 +176,8 @@ def _canaries(dialect: str) -> Iterator[tuple[str, str, str, bytes]]:
             if seen[path] > _OFTEN:
                 continue
             changed = _replacement(member, value)
-            wanted = str(changed) if isinstance(changed, int | float) else TOKEN
-            yield name, where, wanted, json.dumps(replace(body, where, changed)).encode()
+            expected = str(changed) if isinstance(changed, int | float) else TOKEN
+            yield name, where, expected, json.dumps(replace(body, where, changed)).encode()
 
 
 def _replacement(member: str, value: Any) -> Any:
@@ -192,7 +192,7 @@ def _replacement(member: str, value: Any) -> Any:
             return json.dumps({"canary": TOKEN}) if member == "arguments" else TOKEN
 
 
-def survives(wanted: str, output: bytes) -> bool:
+def survives(expected: str, output: bytes) -> bool:
     """Return whether the canary is in the translated reply, or in a signature envelope in it."""
     letters = (base64.b64decode(letter) for letter in _ENVELOPE.findall(output))
-    return any(wanted.encode() in result for result in (output, *letters))
+    return any(expected.encode() in result for result in (output, *letters))

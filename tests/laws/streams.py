@@ -11,7 +11,7 @@ def _data(values: Iterator[Any]) -> bytes:
     return b"".join(b"data: " + json.dumps(value).encode() + b"\n\n" for value in values)
 
 
-def _get_named(values: Iterator[dict[str, Any]]) -> bytes:
+def _render_named_events(values: Iterator[dict[str, Any]]) -> bytes:
     return b"".join(b"event: %b\n" % value["type"].encode() + _data(iter([value])) for value in values)
 
 
@@ -122,7 +122,7 @@ def _messages(make: Callable[[int], Iterator[dict[str, Any]]]) -> Stream:
     def stream(size: int) -> bytes:
         start = {"type": "message_start", "message": {"id": "m", "model": "c", "content": [], "usage": {}}}
         delta = {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 1}}
-        return _get_named(iter([start, *make(size), delta, {"type": "message_stop"}]))
+        return _render_named_events(iter([start, *make(size), delta, {"type": "message_stop"}]))
 
     return stream
 
@@ -189,7 +189,7 @@ def _responses(make: Callable[[int], Iterator[dict[str, Any]]]) -> Stream:
         head = {"id": "r", "model": "m", "object": "response"}
         start = {"type": "response.created", "response": {**head, "status": "in_progress", "output": []}}
         end = {"type": "response.completed", "response": {**head, "status": "completed", "output": []}}
-        return _get_named(iter([start, *make(size), end]))
+        return _render_named_events(iter([start, *make(size), end]))
 
     return stream
 

@@ -22,7 +22,7 @@ def test_every_leaf_survives_or_is_covered_by_a_loss(source, target, step):
     wrong: dict[str, str] = {}
     counts: collections.Counter[str] = collections.Counter()
     for name, body in distinct_requests(source)[::step]:
-        for where, wanted, changed in canaries(body):
+        for where, expected, changed in canaries(body):
             try:
                 call = Call(json.dumps(changed).encode(), "m")
                 translation = translate_request(call, source, target, model=MODELS[target])
@@ -32,7 +32,7 @@ def test_every_leaf_survives_or_is_covered_by_a_loss(source, target, step):
                     wrong.setdefault(f"{_shape(where)} refused", f"{name}: {problem}")
                 continue
             loss = find_covering(where, translation.losses)
-            alive = survives(wanted, translation.call.body)
+            alive = survives(expected, translation.call.body)
             counts["alive" if alive else "lost"] += 1
             for miscount in find_miscounts(changed, translation.losses):
                 wrong.setdefault(f"{_shape(miscount)} counted wrong", name)

@@ -156,20 +156,20 @@ def test_a_value_implied_at_some_targets_is_a_loss_at_others():
             place, body = place_value(dialect, where, value)
             for target in DIALECTS:
                 if target != dialect:
-                    heeded = dialect_named(target).capabilities.partial_calls
-                    assert is_lost(dialect, target, body, place) is not heeded
+                    implied = dialect_named(target).capabilities.partial_calls
+                    assert is_lost(dialect, target, body, place) is not implied
 
 
 def test_fields_next_to_an_implied_value_are_reported():
-    said = {
+    output = {
         "include": ["reasoning.encrypted_content", "file_search_call.results"],
         "stream_options": {"include_obfuscation": False, "other": {"a": 1}},
     }
-    body = json.dumps({"model": "m", "input": "hi", **said}).encode()
+    body = json.dumps({"model": "m", "input": "hi", **output}).encode()
     assert loss_pointers("responses", "gemini", body) == ["/include/1", "/stream_options/other"]
     edits = [{"type": "clear_thinking_20251015", "keep": "all"}, {"type": "clear_thinking_20251015", "keep": 1}]
-    said = {**BASES["messages"], "context_management": {"edits": edits}}
-    body = json.dumps({"model": "m", **said}).encode()
+    output = {**BASES["messages"], "context_management": {"edits": edits}}
+    body = json.dumps({"model": "m", **output}).encode()
     assert loss_pointers("messages", "chat", body) == ["/context_management/edits/1"]
 
 

@@ -31,7 +31,7 @@ PAIRS = [(s, t) for s in DIALECTS for t in DIALECTS if s != t]
 def test_every_leaf_of_a_reply_survives_or_is_covered_by_a_loss(source, client):
     wrong: dict[str, str] = {}
     counts: collections.Counter[str] = collections.Counter()
-    for name, where, wanted, body in canaries(source):
+    for name, where, expected, body in canaries(source):
         try:
             translated = translate_response(body, source, client)
         except Problem as problem:
@@ -39,7 +39,7 @@ def test_every_leaf_of_a_reply_survives_or_is_covered_by_a_loss(source, client):
                 wrong.setdefault(f"{shape(where)} refused", f"{name}: {problem}")
             continue
         loss = find_covering(where, translated.losses)
-        alive = survives(wanted, translated.body)
+        alive = survives(expected, translated.body)
         counts["alive" if alive else "lost"] += 1
         for miscount in find_miscounts(json.loads(body), translated.losses):
             wrong.setdefault(f"{shape(miscount)} counted wrong", name)

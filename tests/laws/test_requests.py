@@ -26,8 +26,8 @@ PAIRS = [(source, target) for source in DIALECTS for target in DIALECTS if sourc
 def _adapt(source: str, target: str, body: bytes) -> tuple[Request, Call]:
     source_dialect, target_dialect = dialect_named(source), dialect_named(target)
     traits = traits_for(target, MODELS[target])
-    fitting = Adaptation(traits, Ledger(source_dialect.pointers, body), source_dialect.issuer)
-    request, _ = adapt(source_dialect.parse_request(Call(body, "m")), fitting)
+    adaptation = Adaptation(traits, Ledger(source_dialect.pointers, body), source_dialect.issuer)
+    request, _ = adapt(source_dialect.parse_request(Call(body, "m")), adaptation)
     return request, target_dialect.render_request(request, traits)
 
 

@@ -197,13 +197,13 @@ def test_a_constant_next_to_an_open_object_keeps_its_number_type(meant):
 def assert_fitting(root, content):
     """Check that arguments under Google's schema match the adapted root; return the restored arguments."""
     schema = json.dumps(root).encode()
-    fitted, undo = adapt_root(schema, property_keys=True), to_openapi(schema).undo
-    assert fitted.schema is not None
-    names = {meant: sent for sent, meant in (fitted.undo.renamed if fitted.undo else {}).items()}
+    adapted, undo = adapt_root(schema, property_keys=True), to_openapi(schema).undo
+    assert adapted.schema is not None
+    names = {meant: sent for sent, meant in (adapted.undo.renamed if adapted.undo else {}).items()}
     meant = json.loads(restore_arguments(content, undo) if undo else content)
     sent = json.dumps({names.get(name, name): value for name, value in meant.items()})
-    assert check_arguments(fitted.schema, sent) == []
-    assert json.loads(restore_arguments(sent, fitted.undo) if fitted.undo else sent) == meant
+    assert check_arguments(adapted.schema, sent) == []
+    assert json.loads(restore_arguments(sent, adapted.undo) if adapted.undo else sent) == meant
     return meant
 
 
@@ -212,9 +212,9 @@ def assert_fitting(root, content):
 def test_a_schema_there_and_back_is_legal_json_schema(root):
     import jsonschema_rs
 
-    there = to_openapi(json.dumps(root).encode()).schema
-    assert there is not None
-    assert jsonschema_rs.meta.is_valid(json.loads(to_json_schema(there).schema or b""))
+    converted = to_openapi(json.dumps(root).encode()).schema
+    assert converted is not None
+    assert jsonschema_rs.meta.is_valid(json.loads(to_json_schema(converted).schema or b""))
 
 
 @LAW

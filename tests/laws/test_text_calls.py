@@ -74,13 +74,13 @@ def test_every_leaf_survives_or_is_covered_by_a_loss(source, target):
     wrong: dict[str, str] = {}
     counts: collections.Counter[str] = collections.Counter()
     for name, body in distinct_requests(source):
-        for where, wanted, changed in canaries(body):
+        for where, expected, changed in canaries(body):
             try:
                 output = translate_as_text(json.dumps(changed).encode(), source, target)
             except Problem:
                 counts["refused"] += 1
                 continue
-            alive = survives(wanted, output.call.body)
+            alive = survives(expected, output.call.body)
             counts["alive" if alive else "lost"] += 1
             is_covered = find_covering(where, output.losses) is not None
             if not alive and not is_covered and where.rsplit("/", 1)[-1] not in IDS:

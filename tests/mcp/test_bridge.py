@@ -99,7 +99,7 @@ def test_an_error_of_a_tool_is_a_failed_result():
 
 
 @pytest.mark.parametrize(
-    ("blocks", "structured", "told"),
+    ("blocks", "structured", "result"),
     [
         ([], {"a": 1}, ['{"a":1}']),
         (texts('{ "a": 1 }'), {"a": 1}, ['{"a":1}']),
@@ -113,9 +113,9 @@ def test_an_error_of_a_tool_is_a_failed_result():
         (texts("1"), [1, 2], ["1", "[1,2]"]),
     ],
 )
-def test_structured_output_is_kept_and_not_repeated(blocks, structured, told):
+def test_structured_output_is_kept_and_not_repeated(blocks, structured, result):
     content = result_from(answer(*blocks, structured=structured)).content
-    assert [part.text if isinstance(part, Text) else part.json.decode() for part in content] == told
+    assert [part.text if isinstance(part, Text) else part.json.decode() for part in content] == result
 
 
 def test_one_json_object_among_our_parts_is_structured_output_and_text():
@@ -149,6 +149,6 @@ def test_json_that_only_looks_like_a_link_stays_text():
 
 def test_without_the_sdk_the_extra_is_named():
     script = "import sys; sys.modules['mcp'] = None; import dragoman.mcp; import dragoman.mcp.sdk"
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)  # noqa: S603
-    assert told.returncode == 1
-    assert 'pip install "dragoman[mcp]"' in told.stderr
+    captured = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)  # noqa: S603
+    assert captured.returncode == 1
+    assert 'pip install "dragoman[mcp]"' in captured.stderr

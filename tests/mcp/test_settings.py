@@ -44,17 +44,17 @@ def test_servers_are_configured_in_the_file_and_their_secrets_in_the_environment
 
 def test_the_variable_names_servers_with_a_file_and_without(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    said = entries(
+    output = entries(
         {"name": "clock", "transport": "stdio", "command": "clock", "args": ["--utc"], "env": {"A": "env:B"}},
         {"name": "web", "transport": "http", "url": "http://127.0.0.1:1/mcp"},
         {"name": "short", "command": "short"},
     )
-    for config in (load(environment=said), read(tmp_path, "[server]\n", **said)):
+    for config in (load(environment=output), read(tmp_path, "[server]\n", **output)):
         assert list(config.tools) == ["clock", "web", "short"]
         assert config.tools["clock"].env == {"A": "env:B"}
         assert (config.tools["clock"].cwd, config.tools["web"].cwd) == (".", "")
         assert not config.tools["web"].trusted
-    assert list(read(tmp_path, FILE.partition("[tools.far]")[0], FILES_TOKEN="x", **said).tools) == [  # noqa: S106
+    assert list(read(tmp_path, FILE.partition("[tools.far]")[0], FILES_TOKEN="x", **output).tools) == [  # noqa: S106
         *config.tools,
         "files",
     ]
@@ -85,14 +85,14 @@ def test_the_variable_names_servers_with_a_file_and_without(tmp_path, monkeypatc
     ],
 )
 def test_an_error_in_the_file_names_it_the_key_and_what_would_be_right(tmp_path, text, key, words):
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as error:
         read(tmp_path, text)
-    assert str(told.value).startswith(f"{tmp_path / 'dragoman.toml'}: {key}: ")
-    assert words in str(told.value)
+    assert str(error.value).startswith(f"{tmp_path / 'dragoman.toml'}: {key}: ")
+    assert words in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("said", "key", "words"),
+    ("output", "key", "words"),
     [
         ("nonsense", "", "is not a JSON array of servers"),
         ('{"name": "a"}', "", "Expected `array`"),
@@ -105,12 +105,12 @@ def test_an_error_in_the_file_names_it_the_key_and_what_would_be_right(tmp_path,
         ('[{"name": "a", "command": "x"}, {"name": "a", "command": "y"}]', "[1].name", "twice"),
     ],
 )
-def test_an_error_in_the_variable_names_it_and_the_place_in_it(said, key, words, tmp_path, monkeypatch):
+def test_an_error_in_the_variable_names_it_and_the_place_in_it(output, key, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError) as told:
-        load(environment={VARIABLE: said})
-    assert str(told.value).startswith(f"the environment: {VARIABLE}{key}: ")
-    assert words in str(told.value)
+    with pytest.raises(ConfigError) as error:
+        load(environment={VARIABLE: output})
+    assert str(error.value).startswith(f"the environment: {VARIABLE}{key}: ")
+    assert words in str(error.value)
 
 
 def test_one_name_in_the_file_and_in_the_variable_is_refused(tmp_path):
@@ -135,11 +135,11 @@ def test_a_tool_is_named_after_its_server_in_letters_that_every_vendor_takes(ser
 
 
 def test_unknown_server_fields_of_other_programs_are_ignored_and_reported(caplog):
-    said = entries(
+    output = entries(
         {"name": "a", "type": "stdio", "command": "x", "autoApprove": ["*"], "disabled": False},
         {"name": "b", "command": "y", "disabled": True},
     )
-    assert list(load(environment=said).tools) == ["a"]
+    assert list(load(environment=output).tools) == ["a"]
     assert [record.getMessage() for record in caplog.records] == [
         "GEMINI_MCP_SERVERS[0].autoApprove is unknown and ignored",
         "GEMINI_MCP_SERVERS[0].type is unknown and ignored",

@@ -4,7 +4,7 @@
 A mutant is a temporary copy of the package with one change, put first on the path; the checkout is never touched. This process
 imports pytest, the SDKs and the recordings once and forks for each run, so a run pays only for the package and its tests. A mutant
 meets the test files named after its module, then its room's tests, then all others, and is killed by the first that fails, or
-by taking far longer than the unchanged package. The unchanged package must pass first: else nothing is told.
+by taking far longer than the unchanged package. The unchanged package must pass first, otherwise nothing is reported.
 """
 
 import argparse

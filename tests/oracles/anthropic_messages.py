@@ -10,7 +10,7 @@ from anthropic.lib.streaming._messages import accumulate_event
 from anthropic.types import Message, RawMessageStreamEvent
 
 from oracles.clients import anthropic_client, silent
-from oracles.reading import Call, Reading, Usage, as_json, describe_error, finish_after, list_added
+from oracles.reading import Call, Reading, Usage, add_counts, as_json, describe_error, finish_after
 
 _POST = httpx2.Request("POST", "http://oracle/v1/messages")
 _FINISHES = {
@@ -95,7 +95,7 @@ def _usage(usage: Any) -> Usage | None:
         return None
     details = getattr(usage, "output_tokens_details", None)
     return Usage(
-        list_added(usage.input_tokens, usage.cache_creation_input_tokens, usage.cache_read_input_tokens),
+        add_counts(usage.input_tokens, usage.cache_creation_input_tokens, usage.cache_read_input_tokens),
         usage.output_tokens,
         usage.cache_read_input_tokens,
         getattr(details, "thinking_tokens", None),

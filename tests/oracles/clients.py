@@ -30,8 +30,8 @@ def anthropic_client(*, strict: bool) -> anthropic.Anthropic:
     return anthropic.Anthropic(api_key="none", max_retries=0, _strict_response_validation=strict)
 
 
-class _Desk:
-    """Answers every request with what lies on it."""
+class _CannedServer:
+    """Answers every request with its `status`, `headers` and `body`."""
 
     def __init__(self) -> None:
         self.status = 200
@@ -42,12 +42,12 @@ class _Desk:
         return httpx2.Response(self.status, headers=dict(self.headers), content=self.body, request=request)
 
 
-_DESK = _Desk()
+_SERVER = _CannedServer()
 
 
 @functools.cache
 def _http() -> httpx2.Client:
-    return httpx2.Client(transport=httpx2.MockTransport(_DESK.answer))
+    return httpx2.Client(transport=httpx2.MockTransport(_SERVER.answer))
 
 
 @functools.cache
@@ -67,7 +67,7 @@ def _live_genai() -> genai.Client:
 
 
 def _lay(status: int, headers: Mapping[str, str], body: bytes) -> None:
-    _DESK.status, _DESK.headers, _DESK.body = status, headers, body
+    _SERVER.status, _SERVER.headers, _SERVER.body = status, headers, body
 
 
 def live_openai(body: bytes, status: int = 200, headers: Mapping[str, str] = _EVENT_STREAM) -> openai.OpenAI:

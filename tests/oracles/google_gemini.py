@@ -12,7 +12,7 @@ from google.genai._api_client import HttpResponse
 from google.genai.types import FunctionCall, GenerateContentResponse
 
 from oracles.clients import silent
-from oracles.reading import Call, Reading, Usage, as_json, describe_error, finish_after, list_added
+from oracles.reading import Call, Reading, Usage, add_counts, as_json, describe_error, finish_after
 
 _FILTERED = {"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR"}
 _MALFORMED = {
@@ -76,22 +76,22 @@ def _find_type(chunk: Any, *, strict: bool) -> GenerateContentResponse:
     value = chunk.get("response", chunk)
     if strict:
         return GenerateContentResponse.model_validate(value)
-    return GenerateContentResponse._from_response(response=_get_named(value), kwargs={})
+    return GenerateContentResponse._from_response(response=_replace_enum_numbers(value), kwargs={})
 
 
-def _get_named(value: Any) -> Any:
+def _replace_enum_numbers(value: Any) -> Any:
     """Spell enums that were asked for by number: how it ended by its name, the rest not at all."""
     match value:
         case dict():
             return {
                 name: _NUMBERED_ENDS[member]
                 if name == "finishReason" and isinstance(member, int)
-                else _get_named(member)
+                else _replace_enum_numbers(member)
                 for name, member in value.items()
                 if not (name in _ENUMS and isinstance(member, int))
             }
         case list():
-            return [_get_named(member) for member in value]
+            return [_replace_enum_numbers(member) for member in value]
         case _:
             return value
 
@@ -195,8 +195,8 @@ def _usage(usage: Any) -> Usage | None:
     if usage is None:
         return None
     return Usage(
-        list_added(usage.prompt_token_count, usage.tool_use_prompt_token_count),
-        list_added(usage.candidates_token_count, usage.thoughts_token_count),
+        add_counts(usage.prompt_token_count, usage.tool_use_prompt_token_count),
+        add_counts(usage.candidates_token_count, usage.thoughts_token_count),
         usage.cached_content_token_count,
         usage.thoughts_token_count,
     )

@@ -74,7 +74,7 @@ class _Growth:
 
     def __init__(self) -> None:
         self._expected = 0
-        self._told: dict[str, dict[int, str]] = {"text": {}, "refusal": {}, "call": {}}
+        self._reply: dict[str, dict[int, str]] = {"text": {}, "refusal": {}, "call": {}}
         self._gap = ""
 
     def take(self, event: Any) -> None:
@@ -83,12 +83,12 @@ class _Growth:
         self._expected += 1
         kind = _DELTA_KINDS.get(event.type)
         if kind is not None:
-            told = self._told[kind]
-            told[event.output_index] = told.get(event.output_index, "") + event.delta
+            result = self._reply[kind]
+            result[event.output_index] = result.get(event.output_index, "") + event.delta
 
     def judged(self, final: Reading, items: Reading) -> Reading:
-        said = {kind: tuple(told[index] for index in sorted(told)) for kind, told in self._told.items()}
-        whole = ("".join(said["text"]), "".join(said["refusal"]), said["call"])
+        output = {kind: tuple(result[index] for index in sorted(result)) for kind, result in self._reply.items()}
+        whole = ("".join(output["text"]), "".join(output["refusal"]), output["call"])
         for reading in (final, items):
             calls = tuple(call.arguments for call in reading.calls if call.arguments)
             if whole != (reading.text, reading.refusal, calls):

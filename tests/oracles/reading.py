@@ -79,7 +79,7 @@ def as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def list_added(*counts: int | None) -> int | None:
+def add_counts(*counts: int | None) -> int | None:
     """Add what was reported; nothing reported is None."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None

@@ -35,7 +35,7 @@ _PLAIN_ID = re.compile(r"[a-zA-Z0-9_-]+")
 def check_request(dialect: str, body: bytes, *, older_model: bool = False) -> list[str]:
     """Return what the official SDK's request types have against `body`.
 
-    Anthropic's SDK dropped the sampling knobs with API version 2026-10-21; `older_model` still takes them.
+    Anthropic's SDK dropped the sampling parameters with API version 2026-10-21; `older_model` still takes them.
     """
     value = json.loads(body)
     if dialect == "messages" and older_model:
@@ -47,7 +47,7 @@ def check_request(dialect: str, body: bytes, *, older_model: bool = False) -> li
 def check_pairs(dialect: str, body: bytes, *, older_model: bool = False) -> list[str]:
     """Return what a service would have against the order of turns, calls and results.
 
-    Gemini up to 3.5 takes turns strictly, and results beside what else the user says; from 3.6 on results stand alone.
+    Gemini up to 3.5 takes turns strictly, and results next to other user parts; from 3.6 on results are alone in a turn.
     """
     value = json.loads(body)
     return list(_gemini_pairs(value, older_model=older_model) if dialect == "gemini" else _PAIRS[dialect](value))

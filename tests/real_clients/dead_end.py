@@ -19,8 +19,8 @@ class DeadEnd:
     def environment(self) -> dict[str, str]:
         """Variables that send all but loopback here."""
         names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-        here = {spelled: self.base_url for name in names for spelled in (name, name.lower())}
-        return here | dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
+        sandbox = {spelled: self.base_url for name in names for spelled in (name, name.lower())}
+        return sandbox | dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
 
     def refuse_all(self) -> None:
         """Refuse until the listener is closed."""

@@ -1,5 +1,5 @@
-"""What the model does, whoever asks it: it looks at a file, then runs two commands at once, one of which fails, and
-tells all it was told. Only the client's own tools can find that out.
+"""What the model does for every client: it looks at a file, then runs two commands at once, one of which fails, and
+reports all results. Only the client's own tools can find them out.
 """
 
 import secrets
@@ -22,7 +22,7 @@ class Tools(NamedTuple):
     command: str
     """The argument that is the command."""
     reads_by_command: bool = False
-    """Files are looked at with the shell."""
+    """The client reads files with the shell."""
 
 
 class Plot:
@@ -34,7 +34,7 @@ class Plot:
         self.note, self.rest = secrets.token_hex(8), secrets.token_hex(8)
         (folder / "note.txt").write_text(f"The word is {self.note}.\n", encoding="utf-8")
         (folder / "rest.txt").write_text(f"The rest is {self.rest}.\n", encoding="utf-8")
-        self.told: list[RequestResult] = []
+        self.results: list[RequestResult] = []
         """The results of the last request that had any."""
 
     def __call__(self, received: Received) -> Answer | None:
@@ -42,15 +42,15 @@ class Plot:
         asked = received.request
         if not {self._tools.read, self._tools.run} <= {tool.name for tool in asked.tools}:
             return None
-        self.told = _pair(asked.turns)
-        match len(self.told):
+        self.results = _pair(asked.turns)
+        match len(self.results):
             case 0:
                 return Answer(thought="I look first.", text="One moment.", calls=(self._read(),), end="calls")
             case 1:
                 calls = (self._run("2", "cat rest.txt"), self._run("3", "cat nowhere.txt"))
                 return Answer(thought="There is more.", calls=calls, end="calls")
             case _:
-                return Answer(text=" | ".join(result.text for result in self.told))
+                return Answer(text=" | ".join(result.text for result in self.results))
 
     def _read(self) -> Call:
         if self._tools.reads_by_command:

@@ -1,6 +1,6 @@
 """A terminal for an interactive program: keys go in, and the screen that a person would see comes out.
 
-The program runs on a pseudo-terminal and pyte keeps its screen, so nothing need be installed beside the lock. Every step
+The program runs on a pseudo-terminal and pyte keeps its screen, so nothing need be installed besides the lock. Every step
 waits for what the screen shows; a step that waits in vain fails with the screen.
 """
 
@@ -51,7 +51,7 @@ _SELECTED = re.compile("^[\\s│]*[\u276f\u203a\u25cf] +[\u2714\\d. ]*(.*)$", re
 
 
 class _Screen(pyte.Screen):
-    """A screen that scrolls when it is asked to, and answers questions about the terminal."""
+    """A screen that scrolls on request, and answers queries about the terminal."""
 
     def __init__(self, reply: Callable[[str], None]) -> None:
         super().__init__(COLUMNS, ROWS)
@@ -194,7 +194,7 @@ def terminal(command: Sequence[str | Path], folder: Path, environment: Mapping[s
 
 
 def _kill_descendants(mark: str) -> None:
-    """Kill what has our variable in its environment: Codex leaves a server, which is nobody's child in the end."""
+    """Kill what has our variable in its environment: Codex leaves a server, which has no parent in the end."""
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):  # not ours, or gone
             if mark.encode() in path.read_bytes().split(b"\0"):

@@ -17,9 +17,9 @@ IN_OPENCODE = Tools("read", "filePath", "bash", "command")
 
 def assert_used(plot: Plot, printed: str) -> None:
     """The results of the tools reached the model, and from there the user."""
-    told = [result.text for result in plot.told]
-    assert len(told) == 3
-    for word, text in zip((plot.note, plot.rest, "No such file"), told, strict=True):
+    output = [result.text for result in plot.results]
+    assert len(output) == 3
+    for word, text in zip((plot.note, plot.rest, "No such file"), output, strict=True):
         assert word in text
         assert word in printed
 
@@ -28,35 +28,35 @@ def assert_used(plot: Plot, printed: str) -> None:
 @pytest.mark.parametrize("upstream", RUNS["Claude Code"])
 def test_claude_code(programs, stage, folder, upstream, model):
     plot = Plot(CLAUDE_CODE, folder)
-    here = stage({"*": upstream}, plot)
-    assert_used(plot, launch.claude_code(here, programs, PROMPT, model=model))
-    assert here.outside.asked == set()
+    sandbox = stage({"*": upstream}, plot)
+    assert_used(plot, launch.claude_code(sandbox, programs, PROMPT, model=model))
+    assert sandbox.outside.asked == set()
 
 
 @pytest.mark.parametrize("model", ["gemini-3-flash", "gpt-5.5"], ids=["unknown-name", "known-name"])
 @pytest.mark.parametrize("upstream", RUNS["Codex"])
 def test_codex(programs, stage, folder, upstream, model):
     plot = Plot(CODEX, folder)
-    here = stage({"*": upstream}, plot)
-    assert_used(plot, launch.codex(here, programs, PROMPT, model=model))
-    assert here.outside.asked <= {"ab.chatgpt.com"}
+    sandbox = stage({"*": upstream}, plot)
+    assert_used(plot, launch.codex(sandbox, programs, PROMPT, model=model))
+    assert sandbox.outside.asked <= {"ab.chatgpt.com"}
 
 
 @pytest.mark.parametrize("mode", launch.SELECTED)
 @pytest.mark.parametrize("upstream", RUNS["Gemini CLI, API key and Code Assist"])
 def test_gemini_cli(programs, stage, folder, upstream, mode):
     plot = Plot(GEMINI_CLI, folder)
-    here = stage({"*": upstream}, plot)
-    assert_used(plot, launch.gemini_cli(here, programs, PROMPT, mode=mode))
-    assert here.outside.asked <= {"play.googleapis.com", "www.googleapis.com"}
+    sandbox = stage({"*": upstream}, plot)
+    assert_used(plot, launch.gemini_cli(sandbox, programs, PROMPT, mode=mode))
+    assert sandbox.outside.asked <= {"play.googleapis.com", "www.googleapis.com"}
 
 
 @pytest.mark.parametrize(("provider", "upstream"), OPENCODE.items())
 def test_opencode(programs, stage, folder, provider, upstream):
     plot = Plot(IN_OPENCODE, folder)
-    here = stage({"*": upstream}, plot)
-    assert_used(plot, launch.opencode(here, programs, PROMPT, provider=provider))
-    assert {host.partition(".")[0] for host in here.outside.asked} <= {"models", "registry"}
+    sandbox = stage({"*": upstream}, plot)
+    assert_used(plot, launch.opencode(sandbox, programs, PROMPT, provider=provider))
+    assert {host.partition(".")[0] for host in sandbox.outside.asked} <= {"models", "registry"}
 
 
 AGAIN = {
@@ -72,10 +72,10 @@ def test_a_conversation_is_taken_up_again_on_other_upstreams(programs, stage, fo
     tools, begin, go_on, upstreams = AGAIN[client]
     plot = Plot(tools, folder)
     others = {f"on-{upstream}": upstream for upstream in upstreams[1:]}
-    here = stage({"*": upstreams[0], **others}, plot)
-    assert_used(plot, begin(here, programs, PROMPT))
+    sandbox = stage({"*": upstreams[0], **others}, plot)
+    assert_used(plot, begin(sandbox, programs, PROMPT))
     for model in others:
-        assert_used(plot, go_on(here, programs, "Tell it again.", model))
+        assert_used(plot, go_on(sandbox, programs, "Tell it again.", model))
 
 
 def test_the_lock_names_no_registry():

@@ -31,16 +31,16 @@ def mitmproxy(request: pytest.FixtureRequest) -> Path:
 def test_gemini_cli_uses_its_tools_through_the_proxy(programs, stage, folder, mitmproxy, account):
     selected, shown = account
     plot = Plot(GEMINI_CLI, folder)
-    here = stage({"*": "gemini"}, plot)
-    (here.home / ".gemini").mkdir()
+    sandbox = stage({"*": "gemini"}, plot)
+    (sandbox.home / ".gemini").mkdir()
     settings = {"security": {"auth": {"selectedType": selected}}}
-    (here.home / ".gemini" / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+    (sandbox.home / ".gemini" / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
     # What the gateway calls this upstream; the command reads all hosts of Google's for a simulator.
     hosts = folder.parent / "hosts.toml"
     hosts.write_text('[upstreams.gemini]\nkind = "simulator"\n', encoding="utf-8")
-    between = [sys.executable, "-c", INTERCEPT, "--config", hosts, "--gateway", here.base_url, "--"]
+    between = [sys.executable, "-c", INTERCEPT, "--config", hosts, "--gateway", sandbox.base_url, "--"]
     path = os.pathsep.join([str(mitmproxy), str(NODE.parent), os.environ["PATH"]])
     variables = {**shown, "PATH": path, "PYTHONPATH": str(SOURCE), "GEMINI_CLI_TRUST_WORKSPACE": "true"}
     command = [*between, *programs["gemini"], "--approval-mode", "yolo", "-m", "gemini-3-flash", "-p", PROMPT]
-    assert_used(plot, here.run(command, variables))
-    assert here.outside.asked <= {"play.googleapis.com", "www.googleapis.com"}
+    assert_used(plot, sandbox.run(command, variables))
+    assert sandbox.outside.asked <= {"play.googleapis.com", "www.googleapis.com"}

@@ -46,15 +46,15 @@ class CopyTask:
         _, found, rest = self.results[-1].partition("The word is ")
         return Answer(text=f"Backwards: {rest[:16][::-1]}." if found else "There is no word.")
 
-    def run(self, screen: Terminal, question: str, yes: str, *, holds_command: bool = False) -> None:
+    def run(self, screen: Terminal, question: str, yes: str, *, waits_for_command: bool = False) -> None:
         """Give the task, allow the command when the program asks, and wait for the answer.
 
-        With `holds_command` the command ends only after the screen has shown its output.
+        With `waits_for_command` the command ends only after the screen has shown its output.
         """
         screen.type(TASK)
         screen.wait_for(question, COMMAND)
         assert not (self._folder / "copy.txt").exists()
-        with self._hold_note(screen) if holds_command else nullcontext():
+        with self._hold_note(screen) if waits_for_command else nullcontext():
             screen.choose(yes)
         screen.wait_for(f"Backwards: {self.word[::-1]}.")
         assert (self._folder / "copy.txt").read_text(encoding="utf-8") == self.text
@@ -114,8 +114,8 @@ def leave(screen: Terminal, command: str) -> None:
 
 def test_claude_code_with_a_token(programs, stage, folder):
     task = CopyTask(folder, "Bash", "command")
-    here = stage({"*": "gemini"}, task)
-    with claude_code(here, programs) as screen:
+    sandbox = stage({"*": "gemini"}, task)
+    with claude_code(sandbox, programs) as screen:
         answer_first_questions(screen)
         screen.wait_for("manual mode on")
         assert "isn't recognized" not in screen.text
@@ -127,22 +127,22 @@ def test_claude_code_with_a_token(programs, stage, folder):
         screen.wait_until_still()
         screen.press("ctrl-o")
         leave(screen, "/exit")
-    assert here.outside.asked <= {"downloads.claude.ai", "github.com"}
+    assert sandbox.outside.asked <= {"downloads.claude.ai", "github.com"}
 
 
 def test_claude_code_with_an_api_key_asks_for_more(programs, stage, folder):
     """The page recommends a token: a key needs Anthropic's own host on the first start, and a confirmation later."""
     task = CopyTask(folder, "Bash", "command")
-    here = stage({"*": "gemini"}, task)
+    sandbox = stage({"*": "gemini"}, task)
     key = {"ANTHROPIC_AUTH_TOKEN": None, "ANTHROPIC_API_KEY": "any"}
-    with claude_code(here, programs, **key) as screen:
+    with claude_code(sandbox, programs, **key) as screen:
         screen.wait_for("Unable to connect to Anthropic services", "Failed to connect to api.anthropic.com")
         assert screen.wait_for_end() == 1
-    assert "api.anthropic.com" in here.outside.asked
-    with claude_code(here, programs) as screen:
+    assert "api.anthropic.com" in sandbox.outside.asked
+    with claude_code(sandbox, programs) as screen:
         answer_first_questions(screen)
         leave(screen, "/exit")
-    with claude_code(here, programs, **key) as screen:
+    with claude_code(sandbox, programs, **key) as screen:
         screen.wait_for("Do you want to use this API key?")
         screen.wait_until_still()
         assert screen.selected == ["No (recommended)"]
@@ -154,8 +154,8 @@ def test_claude_code_with_an_api_key_asks_for_more(programs, stage, folder):
 
 def test_claude_code_in_auto_mode_asks_since_nothing_pretends_to_check(programs, stage, folder):
     task = CopyTask(folder, "Bash", "command")
-    here = stage({"*": "gemini"}, task)
-    with claude_code(here, programs, "--permission-mode", "auto", CLAUDE_CODE_MAX_CONTEXT_TOKENS="150000") as screen:
+    sandbox = stage({"*": "gemini"}, task)
+    with claude_code(sandbox, programs, "--permission-mode", "auto", CLAUDE_CODE_MAX_CONTEXT_TOKENS="150000") as screen:
         answer_first_questions(screen)
         screen.wait_for("auto mode on")
         screen.type(TASK)
@@ -172,12 +172,12 @@ def test_claude_code_in_auto_mode_asks_since_nothing_pretends_to_check(programs,
 @pytest.mark.parametrize(("upstream", "window"), [("gemini", "258K"), ("anthropic", "122K")])
 def test_codex(programs, stage, folder, upstream, window):
     task = CopyTask(folder, "exec_command", "cmd", ESCALATED)
-    here = stage({"*": upstream}, task)
-    settings = block("toml", "codex", here.base_url, CONNECT)
+    sandbox = stage({"*": upstream}, task)
+    settings = block("toml", "codex", sandbox.base_url, CONNECT)
     if window == "122K":
         settings = settings.replace("#model_context_window", "model_context_window")
-    here.run(["git", "init", "-q"], {})  # Codex asks for trust in repositories
-    with codex(here, programs, settings) as screen:
+    sandbox.run(["git", "init", "-q"], {})  # Codex asks for trust in repositories
+    with codex(sandbox, programs, settings) as screen:
         screen.choose("Trust and continue")
         screen.wait_for("Ask Codex to do anything")
         task.run(screen, "Would you like to run the following command?", "Yes, proceed")
@@ -185,25 +185,25 @@ def test_codex(programs, stage, folder, upstream, window):
         screen.type("/status")
         screen.wait_for("Model provider: dragoman", f"/ {window})")
         leave(screen, "/quit")
-    owners = {".".join(host.split(".")[-2:]) for host in here.outside.asked}
+    owners = {".".join(host.split(".")[-2:]) for host in sandbox.outside.asked}
     assert owners <= {"chatgpt.com", "github.com", "githubusercontent.com"}
 
 
 @pytest.mark.parametrize(("mode", "upstream"), [("gemini-cli", "anthropic"), ("gemini-cli-code-assist", "chat")])
 def test_gemini_cli(programs, stage, folder, mode, upstream):
     task = CopyTask(folder, "run_shell_command", "command")
-    here = stage({"*": upstream}, task)
-    (here.home / ".gemini").mkdir()
-    settings = block("json", mode, here.base_url, CONNECT)
-    (here.home / ".gemini" / "settings.json").write_text(settings, encoding="utf-8")
-    variables, (name, *options) = shell(mode, here.base_url, CONNECT)
-    with terminal([*programs[name], *options], folder, {**here.environment, **variables}) as screen:
+    sandbox = stage({"*": upstream}, task)
+    (sandbox.home / ".gemini").mkdir()
+    settings = block("json", mode, sandbox.base_url, CONNECT)
+    (sandbox.home / ".gemini" / "settings.json").write_text(settings, encoding="utf-8")
+    variables, (name, *options) = shell(mode, sandbox.base_url, CONNECT)
+    with terminal([*programs[name], *options], folder, {**sandbox.environment, **variables}) as screen:
         screen.wait_for("Do you trust the files in this folder?")
         screen.choose("Trust folder")
         screen.wait_for("Type your message")  # after a restart of its own, or without
         # It drops what it has not read when a command exits, so the command of this test waits for it.
-        task.run(screen, "Allow execution of [Shell]?", "Allow once", holds_command=True)
+        task.run(screen, "Allow execution of [Shell]?", "Allow once", waits_for_command=True)
         screen.wait_for("✓ Shell", f"The word is {task.word}.")
         leave(screen, "/quit")
-    owners = {host.rpartition(".")[0].rpartition(".")[2] for host in here.outside.asked}
+    owners = {host.rpartition(".")[0].rpartition(".")[2] for host in sandbox.outside.asked}
     assert owners <= {"googleapis", "npmjs"}

@@ -50,17 +50,17 @@ class Placed:
         self.simulator = simulator
         self.caller = openai.OpenAI(base_url=f"{middle.base_url}/v1", api_key="any", max_retries=0, timeout=120)
 
-    def ask(self, said: Any) -> Any:
-        return self.caller.responses.create(model=MODEL, conversation="cli", input=said, tools=[TOOL])
+    def ask(self, output: Any) -> Any:
+        return self.caller.responses.create(model=MODEL, conversation="cli", input=output, tools=[TOOL])
 
-    def heard(self) -> list[Any]:
+    def read_history(self) -> list[Any]:
         """Return the last history with results that the model was sent."""
         bodies = [json.loads(seen.body) for seen in self.simulator.requests if b"functionResponse" in seen.body]
         return bodies[-1].get("request", bodies[-1])["contents"]
 
 
 @contextmanager
-def place(tmp_path: Path, mode: str, command: list[str], variables: dict[str, str]) -> Generator[Placed]:
+def run_intercepted(tmp_path: Path, mode: str, command: list[str], variables: dict[str, str]) -> Generator[Placed]:
     folder = tmp_path / "work"
     entry = {"upstream": ENTRIES[mode], "command": command, "env": variables, "cwd": str(folder), "timeout": 90.0}
     entries = {"cli": entry}
@@ -87,16 +87,16 @@ def test_gemini_cli_that_is_started_for_each_turn(programs, tmp_path, mode):
     with dead_end() as outside:
         path = os.pathsep.join([str(NODE.parent), os.environ["PATH"]])
         environment = {"HOME": str(home), "PATH": path, "GEMINI_CLI_TRUST_WORKSPACE": "true", **outside.environment}
-        with place(tmp_path, mode, command, {**environment, **variables}) as here:
-            asked = here.ask("Please open the safe.")
+        with run_intercepted(tmp_path, mode, command, {**environment, **variables}) as sandbox:
+            asked = sandbox.ask("Please open the safe.")
             call = next(item for item in asked.output if item.type == "function_call")
             assert (call.name, json.loads(call.arguments)) == ("open_safe", {"code": "1234"})
             answer = {"type": "function_call_output", "call_id": call.call_id, "output": "a golden spoon"}
-            told = here.ask([answer])
-            assert told.output_text == "In the safe is a golden spoon"
+            reply = sandbox.ask([answer])
+            assert reply.output_text == "In the safe is a golden spoon"
             until(lambda: "a golden spoon" in printed.read_text(), 60)
             assert "Waiting for tools" in printed.read_text()
-            contents = here.heard()
+            contents = sandbox.received()
     assert [part["functionResponse"]["name"] for part in contents[-1]["parts"]] == ["open_safe"]
     assert contents[-2]["parts"][0]["thoughtSignature"]
 
@@ -104,19 +104,23 @@ def test_gemini_cli_that_is_started_for_each_turn(programs, tmp_path, mode):
 def test_gemini_cli_that_takes_up_its_own_conversation(programs, tmp_path):
     home = home_of(tmp_path, "gemini-cli")
     words = [*programs["gemini"], "-m", MODEL]
-    with dead_end() as outside, place(tmp_path, "gemini-cli", [], {}) as here, ThreadPoolExecutor(2) as pool:
-        variables, _ = shell("gemini-cli", f"{here.middle.base_url}/intercept/cli")
+    with (
+        dead_end() as outside,
+        run_intercepted(tmp_path, "gemini-cli", [], {}) as sandbox,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        variables, _ = shell("gemini-cli", f"{sandbox.middle.base_url}/intercept/cli")
         variables["GEMINI_CLI_TRUST_WORKSPACE"] = "true"
-        stage = Stage(here.middle.base_url, here.simulator, outside, here.folder, home)
-        waiting = pool.submit(here.ask, "(it asks by itself)")
-        until(lambda: is_awaited(here.middle, "cli"))
+        stage = Stage(sandbox.middle.base_url, sandbox.simulator, outside, sandbox.folder, home)
+        waiting = pool.submit(sandbox.ask, "(it asks by itself)")
+        until(lambda: is_awaited(sandbox.middle, "cli"))
         assert "Waiting for tools" in stage.run([*words, "-p", "Please open the safe."], variables)
         call = next(item for item in waiting.result(60).output if item.type == "function_call")
         answer = {"type": "function_call_output", "call_id": call.call_id, "output": "a golden spoon"}
-        waiting = pool.submit(here.ask, [answer])
-        until(lambda: is_awaited(here.middle, "cli"))
+        waiting = pool.submit(sandbox.ask, [answer])
+        until(lambda: is_awaited(sandbox.middle, "cli"))
         go_on = ["--resume", "latest", "-p", "(The tools have answered: go on.)"]
         assert "a golden spoon" in stage.run([*words, *go_on], variables)
         assert waiting.result(60).output_text == "In the safe is a golden spoon"
-        assert "calls and results inserted" in [rule for one in here.middle.passed for rule in one.rules]
-        assert "Waiting" not in json.dumps(here.heard())
+        assert "calls and results inserted" in [rule for one in sandbox.middle.passed for rule in one.rules]
+        assert "Waiting" not in json.dumps(sandbox.received())

@@ -25,7 +25,7 @@ def call(number: int, name: str, arguments: dict[str, str]) -> Answer:
     return Answer(calls=(Call(id=f"call{number}", name=name, arguments=arguments),), end="calls")
 
 
-def opens_the_vault(received: Received) -> Answer | None:
+def read_vault(received: Received) -> Answer | None:
     """Find the tool among the declared ones or by the client's own search, call it and report its result."""
     asked = received.request
     results = [result for turn in asked.turns for result in turn.results]
@@ -41,8 +41,8 @@ def opens_the_vault(received: Received) -> Answer | None:
 @pytest.mark.parametrize(("client", "upstream"), FOREIGN)
 def test_a_tool_of_an_mcp_server_is_found_and_called(programs, stage, client, upstream):
     word = secrets.token_hex(8)
-    here = stage({"*": upstream}, opens_the_vault)
-    printed = RUN[client](here, programs, "What is in the vault?", servers={"vault": launch.vault(word)})
+    sandbox = stage({"*": upstream}, read_vault)
+    printed = RUN[client](sandbox, programs, "What is in the vault?", servers={"vault": launch.vault(word)})
     assert f"{word} behind the north door" in printed
 
 
@@ -59,10 +59,10 @@ def test_an_image_that_a_tool_shows_reaches_the_model(programs, stage, folder: P
             return Answer(text="I have seen it.")
         return call(1, name, {argument: str(folder / "dot.png")})
 
-    here = stage({"*": upstream}, looks)
-    assert "I have seen it." in RUN[client](here, programs, "What is in the picture dot.png?")
+    sandbox = stage({"*": upstream}, looks)
+    assert "I have seen it." in RUN[client](sandbox, programs, "What is in the picture dot.png?")
     image = base64.b64encode(DOT)
-    assert image in here.simulator.requests[-1].body
+    assert image in sandbox.simulator.requests[-1].body
 
 
 @pytest.mark.parametrize("upstream", ["gemini", "anthropic", "chat"])
@@ -77,6 +77,6 @@ def test_a_patch_in_free_form_is_applied(programs, stage, folder, upstream):
             calls=(Call(id="p1", name="apply_patch", arguments=PATCH if free else {"input": PATCH}),), end="calls"
         )
 
-    here = stage({"*": upstream}, patches)
-    assert "It is done." in launch.codex(here, programs, "Make a file.", model="gpt-5.5")
+    sandbox = stage({"*": upstream}, patches)
+    assert "It is done." in launch.codex(sandbox, programs, "Make a file.", model="gpt-5.5")
     assert (folder / "made.txt").read_text(encoding="utf-8") == "made by a patch\n"

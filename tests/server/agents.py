@@ -15,7 +15,7 @@ CLIENTS = ["chat", "responses", "messages", "gemini"]
 WEATHER = {"get_weather": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}
 
 
-class Heard(Struct):
+class ClientReply(Struct):
     """A reply as an SDK parsed it."""
 
     text: str
@@ -23,7 +23,7 @@ class Heard(Struct):
     """Calls for the client to run: id, name, arguments."""
     finish: str
     usage: tuple[int, int]
-    said: list[Any]
+    history_items: list[Any]
     """The reply as the client sends it back."""
     raw: Any
 
@@ -43,20 +43,22 @@ class Client:
             case _:
                 self.sdk = gateway.open(genai.Client(api_key=key, http_options={"base_url": base}))
 
-    def ask(self, text: str = "", headers: dict[str, str] | None = None, schemas: Any = None, **more: Any) -> Heard:
+    def ask(
+        self, text: str = "", headers: dict[str, str] | None = None, schemas: Any = None, **more: Any
+    ) -> ClientReply:
         """Send a prompt with the history; without a prompt send only the history."""
         if text:
             part = {"parts": [{"text": text}]} if self.dialect == "gemini" else {"content": text}
             self.history.append({"role": "user", **part})
         tools = tools_of(self.dialect, schemas) if schemas else []
         tools += more.pop("tools", [])
-        heard = getattr(self, f"_{self.dialect}")(headers or {}, tools, more)
-        self.history += heard.said
-        return heard
+        received = getattr(self, f"_{self.dialect}")(headers or {}, tools, more)
+        self.history += received.history_items
+        return received
 
-    def answer(self, heard: Heard, results: dict[str, str]) -> None:
+    def answer(self, received: ClientReply, results: dict[str, str]) -> None:
         """Send the results of calls, by tool name."""
-        for at, (call_id, name, _) in enumerate(heard.calls):
+        for at, (call_id, name, _) in enumerate(received.calls):
             result = results[name]
             match self.dialect:
                 case "chat":
@@ -77,7 +79,7 @@ class Client:
         else:
             self.history[-1][member] += message[member]
 
-    def _chat(self, headers: dict[str, str], tools: list[Any], more: dict[str, Any]) -> Heard:
+    def _chat(self, headers: dict[str, str], tools: list[Any], more: dict[str, Any]) -> ClientReply:
         asked = {"model": self.model, "messages": self.history, "extra_headers": headers, **more}
         if tools:
             asked["tools"] = tools
@@ -91,14 +93,14 @@ class Client:
             (call.id, call.function.name, json.loads(call.function.arguments))
             for call in choice.message.tool_calls or ()
         ]
-        said = choice.message.model_dump(exclude_none=True)
-        for call in said.get("tool_calls", ()):
+        output = choice.message.model_dump(exclude_none=True)
+        for call in output.get("tool_calls", ()):
             call["function"].pop("parsed_arguments", None)
-        said.pop("parsed", None)
+        output.pop("parsed", None)
         usage = (reply.usage.prompt_tokens, reply.usage.completion_tokens)
-        return Heard(choice.message.content or "", calls, choice.finish_reason, usage, [said], reply)
+        return ClientReply(choice.message.content or "", calls, choice.finish_reason, usage, [output], reply)
 
-    def _responses(self, headers: dict[str, str], tools: list[Any], more: dict[str, Any]) -> Heard:
+    def _responses(self, headers: dict[str, str], tools: list[Any], more: dict[str, Any]) -> ClientReply:
         asked = {"model": self.model, "input": self.history, "extra_headers": headers, "tools": tools, "store": False}
         asked |= more
         if self.stream:
@@ -111,14 +113,14 @@ class Client:
             for item in reply.output
             if item.type == "function_call"
         ]
-        said = [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in reply.output]
-        for item in said:
+        parsed = [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in reply.output]
+        for item in parsed:
             for part in item.get("content") or ():
                 part.pop("parsed", None)
         usage = (reply.usage.input_tokens, reply.usage.output_tokens)
-        return Heard(reply.output_text, calls, reply.status, usage, said, reply)
+        return ClientReply(reply.output_text, calls, reply.status, usage, parsed, reply)
 
-    def _messages(self, headers: dict[str, str], tools: list[Any], more: dict[str, Any]) -> Heard:
+    def _messages(self, headers: dict[str, str], tools: list[Any], more: dict[str, Any]) -> ClientReply:
         asked = {"model": self.model, "max_tokens": 500, "messages": self.history, "extra_headers": headers, **more}
         api = self.sdk.beta.messages if "betas" in more else self.sdk.messages
         if tools:
@@ -132,10 +134,10 @@ class Client:
         text = "".join(block.text for block in reply.content if block.type == "text")
         content = [block.model_dump(exclude_none=True, exclude={"parsed_output"}) for block in reply.content]
         usage = (reply.usage.input_tokens, reply.usage.output_tokens)
-        said = [{"role": "assistant", "content": content}]
-        return Heard(text, calls, reply.stop_reason, usage, said, reply)
+        output = [{"role": "assistant", "content": content}]
+        return ClientReply(text, calls, reply.stop_reason, usage, output, reply)
 
-    def _gemini(self, headers: dict[str, str], tools: list[Any], more: dict[str, Any]) -> Heard:
+    def _gemini(self, headers: dict[str, str], tools: list[Any], more: dict[str, Any]) -> ClientReply:
         config = {"tools": tools, "http_options": {"headers": headers}, **more}
         config["automatic_function_calling"] = {"disable": True}
         asked = {"model": self.model, "contents": self.history, "config": config}
@@ -154,5 +156,5 @@ class Client:
         usage = chunks[-1].usage_metadata
         counts = (usage.prompt_token_count, usage.candidates_token_count)
         finish = chunks[-1].candidates[0].finish_reason.value
-        said = [{"role": "model", "parts": [part.model_dump(exclude_none=True) for part in parts]}]
-        return Heard(text, calls, finish, counts, said, chunks)
+        output = [{"role": "model", "parts": [part.model_dump(exclude_none=True) for part in parts]}]
+        return ClientReply(text, calls, finish, counts, output, chunks)

@@ -41,17 +41,17 @@ def send_request(gateway: Gateway, dialect: str, model: str, schemas: Schemas, h
     """Send a request with tools; `history` is in the dialect's own format."""
     tools = tools_of(dialect, schemas)
     base = gateway.base_url
-    said: Any = history or [{"role": "user", "content": "hello"}]
+    output: Any = history or [{"role": "user", "content": "hello"}]
     match dialect:
         case "chat":
             sdk = gateway.open(openai.OpenAI(base_url=f"{base}/v1", api_key="any", max_retries=0))
-            return sdk.chat.completions.create(model=model, messages=said, tools=tools)
+            return sdk.chat.completions.create(model=model, messages=output, tools=tools)
         case "responses":
             sdk = gateway.open(openai.OpenAI(base_url=f"{base}/v1", api_key="any", max_retries=0))
-            return sdk.responses.create(model=model, input=said, tools=tools, store=False)
+            return sdk.responses.create(model=model, input=output, tools=tools, store=False)
         case "messages":
             sdk = gateway.open(anthropic.Anthropic(base_url=base, api_key="any", max_retries=0))
-            return sdk.messages.create(model=model, max_tokens=200, messages=said, tools=tools)
+            return sdk.messages.create(model=model, max_tokens=200, messages=output, tools=tools)
         case _:
             sdk = gateway.open(genai.Client(api_key="any", http_options={"base_url": base}))
             contents: Any = history or "hello"

@@ -41,10 +41,13 @@ def serve(directory: Path, *options: str, **environment: str) -> Generator[Comma
     if "--config" not in options:
         command += ["--listen", "127.0.0.1:0"]
     outside = {name: value for name, value in os.environ.items() if name not in _KEYS}
-    told = {**outside, **compiled.VARIABLES, "TMPDIR": str(directory), "XDG_STATE_HOME": str(directory), **environment}
+    variables = {**outside, **compiled.VARIABLES, "TMPDIR": str(directory), "XDG_STATE_HOME": str(directory)}
+    variables |= environment
     with (
         (directory / "stderr").open("w") as errors,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=told, cwd=directory) as process,  # noqa: S603
+        subprocess.Popen(  # noqa: S603
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=variables, cwd=directory
+        ) as process,
     ):
         try:
             found = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())

@@ -57,18 +57,18 @@ def post_chat(base, model="gem", **more):
 
 def test_every_exchange_has_a_log_line_with_its_outcome(tmp_path):
     def steps(base):
-        told = post_chat(base, logit_bias={"1": 1})
-        assert CANARY in told.text
-        names.append(told.headers["x-dragoman-exchange"])
-        losses.append(int(told.headers["x-dragoman-losses"].partition(";")[0]))
+        result = post_chat(base, logit_bias={"1": 1})
+        assert CANARY in result.text
+        names.append(result.headers["x-dragoman-exchange"])
+        losses.append(int(result.headers["x-dragoman-losses"].partition(";")[0]))
         post_chat(base, stream=True)
         post_chat(base, model="nobody-has-this")
         httpx2.get(f"{base}/health")
 
     names: list[str] = []
     losses: list[int] = []
-    told = serve(tmp_path, UpstreamTable(kind="simulator"), steps)
-    whole, streamed, refused = map(json.loads, told)
+    result = serve(tmp_path, UpstreamTable(kind="simulator"), steps)
+    whole, streamed, refused = map(json.loads, result)
     place = {"owner": "one", "operation": "generate", "dialect": "chat", "model": "gem", "upstream": "up"}
     assert {name: whole[name] for name in place} == place
     assert whole["exchange"] == names[0]
@@ -93,15 +93,15 @@ def test_neither_message_contents_nor_secrets_are_in_the_log_or_in_errors(tmp_pa
         await exchange.send(401, {"content-type": "application/json"}, body)
 
     def steps(base):
-        told.append(post_chat(base).text)
-        told.append(post_chat(base, model=f"Bearer {CLIENT}").text)
+        collected.append(post_chat(base).text)
+        collected.append(post_chat(base, model=f"Bearer {CLIENT}").text)
 
-    told: list[str] = []
+    collected: list[str] = []
     with run_in_thread(lambda: listen(leaky), "leaky") as upstream:
         table = UpstreamTable(kind="gemini", base_url=upstream.base_url, api_key=UPSTREAM)
         lines = serve(tmp_path, table, steps)
     assert "rejected the gateway's credentials" in lines[0]
-    assert UPSTREAM not in told[0]
+    assert UPSTREAM not in collected[0]
     for line in lines:
         for secret in (CANARY, CLIENT, UPSTREAM, "sk-ant", "p4ssw0rd", "AIza"):
             assert secret not in line
@@ -119,18 +119,18 @@ def test_an_internal_error_is_answered_in_the_clients_dialect_and_logged_with_it
         raise RuntimeError(f"broken at Bearer {UPSTREAM[:3]}x1234567 {CLIENT}")
 
     monkeypatch.setattr("dragoman.gateway.generate.Gateway.generate", fails)
-    told: list[httpx2.Response] = []
+    collected: list[httpx2.Response] = []
     headers = {"x-api-key": CLIENT}
 
     def steps(base):
-        told.append(httpx2.post(f"{base}/v1/messages", json={"model": "gem"}, headers=headers))
-        told.append(httpx2.post(f"{base}/v1beta/models/gem:generateContent", json={}, headers=headers))
+        collected.append(httpx2.post(f"{base}/v1/messages", json={"model": "gem"}, headers=headers))
+        collected.append(httpx2.post(f"{base}/v1beta/models/gem:generateContent", json={}, headers=headers))
 
     crash, line, *_ = map(json.loads, serve(tmp_path, UpstreamTable(kind="simulator"), steps))
-    assert [answer.status_code for answer in told] == [500, 500]
-    assert told[0].json()["error"]["type"] == "api_error"
-    assert told[1].json()["error"]["status"] == "INTERNAL"
-    assert "broken" not in told[0].text
+    assert [answer.status_code for answer in collected] == [500, 500]
+    assert collected[0].json()["error"]["type"] == "api_error"
+    assert collected[1].json()["error"]["status"] == "INTERNAL"
+    assert "broken" not in collected[0].text
     assert (crash["event"], crash["exchange"], crash["error"]) == ("crash", line["exchange"], "RuntimeError")
     assert "in fails" in crash["traceback"]
     assert "x1234567" not in crash["traceback"]
@@ -153,8 +153,8 @@ def test_an_observer_that_fails_does_no_harm(tmp_path):
             sessions=SessionsTable(url=f"sqlite:///{tmp_path}/s.db"),
         )
         async with running(config, observers=[fails, seen.append]) as gateway:
-            told = await asyncio.to_thread(post_chat, gateway.base_url, "gemini-3.8-flash")
-            assert told.status_code == 200
+            result = await asyncio.to_thread(post_chat, gateway.base_url, "gemini-3.8-flash")
+            assert result.status_code == 200
 
     asyncio.run(main())
     assert [str(context["exception"]) for context in reported] == [seen[0].id]
@@ -167,9 +167,9 @@ def test_a_file_that_cannot_be_written_is_an_error_of_the_configuration(tmp_path
 
 
 def lines_for(record: Record, **options) -> list[bytes]:
-    told: list[bytes] = []
-    log.Log(told.append, **options).on_end(record)
-    return told
+    collected: list[bytes] = []
+    log.Log(collected.append, **options).on_end(record)
+    return collected
 
 
 def test_off_leaves_only_our_own_failures():
@@ -184,9 +184,9 @@ def test_health_has_a_line_only_when_it_fails():
 
 
 def test_errors_that_the_event_loop_reports_are_logged():
-    told: list[bytes] = []
-    log.Log(told.append).on_loop_error(None, {"message": "lost key=abcdefgh1234"})
-    assert json.loads(told[0])["message"] == "lost key=[redacted]"
+    collected: list[bytes] = []
+    log.Log(collected.append).on_loop_error(None, {"message": "lost key=abcdefgh1234"})
+    assert json.loads(collected[0])["message"] == "lost key=[redacted]"
 
 
 def test_a_text_line_contains_tries_losses_and_problems():
@@ -304,12 +304,12 @@ def test_messages_of_tools_and_external_servers_are_logged_without_secrets(tmp_p
     with log.open_log(config), run_in_thread(lambda: running(config), "gateway"):
         logging.getLogger("dragoman.tools").error("odd", exc_info=RuntimeError(f"not with {token}"))
     assert logging.getLogger("dragoman").handlers == before
-    told = file.read_text()
-    assert token not in told
+    result = file.read_text()
+    assert token not in result
     if form == "text":
-        assert re.search(r"^\S+Z info mcp: bad: there is no database at db.test", told, re.MULTILINE)
+        assert re.search(r"^\S+Z info mcp: bad: there is no database at db.test", result, re.MULTILINE)
         return
-    lines = [json.loads(line) for line in told.splitlines()]
+    lines = [json.loads(line) for line in result.splitlines()]
     notes = {(line["about"], line["level"]): line for line in lines if line.get("event") == "note"}
     assert notes["mcp", "info"]["message"] == "bad: there is no database at db.test, token [redacted]"
     assert notes["mcp", "warning"]["message"].startswith("MCP server bad is not available: ")

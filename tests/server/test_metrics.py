@@ -22,15 +22,15 @@ def samples(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
 
 def total(text: str, name: str, **labels: str) -> float:
     """Return the sum of all samples of a metric with these labels."""
-    wanted = set(labels.items())
-    return sum(value for (found, borne), value in samples(text).items() if found == name and wanted <= borne)
+    expected = set(labels.items())
+    return sum(value for (found, limits), value in samples(text).items() if found == name and expected <= limits)
 
 
 def scrape(gateway, **headers: str) -> str:
-    told = httpx2.get(f"{gateway.base_url}/metrics", headers=headers)
-    assert told.status_code == 200
-    assert told.headers["content-type"].startswith("text/plain; version=0.0.4")
-    return told.text
+    reply = httpx2.get(f"{gateway.base_url}/metrics", headers=headers)
+    assert reply.status_code == 200
+    assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
+    return reply.text
 
 
 def post_chat(gateway, model="gem", **more):
@@ -129,10 +129,10 @@ def test_rows_that_find_no_room_are_counted_together():
 
 
 def test_counts_of_workers_are_summed_and_a_replacement_continues_them():
-    board = SharedCounters(workers=2)
+    counters = SharedCounters(workers=2)
     usage, loss = Usage(input=10, output=5, cached=4, cache_written=3, reasoning=2), Loss("/x", "x", "approximated")
     for worker in (0, 1, 1):
-        metrics = Metrics(board, worker, ["m"])
+        metrics = Metrics(counters, worker, ["m"])
         metrics.on_begin(record())
         metrics.on_begin(record())
         metrics.on_end(record(usage=usage, losses=(loss,), stream=True, first_token_seconds=0.1, tries=3))
@@ -145,8 +145,8 @@ def test_counts_of_workers_are_summed_and_a_replacement_continues_them():
     assert total(text, "dragoman_losses_total", kind="approximated") == 3
     assert total(text, "dragoman_retries_total") == 6
     assert total(text, "dragoman_open_requests") == 3
-    board.reset_open(1)
-    assert total(render_metrics(Metrics(board).counters)[1].decode(), "dragoman_open_requests") == 1
+    counters.reset_open(1)
+    assert total(render_metrics(Metrics(counters).counters)[1].decode(), "dragoman_open_requests") == 1
     assert total(text, "dragoman_workers") == 2
 
 

@@ -84,8 +84,8 @@ def test_models_are_listed_in_the_format_of_the_clients_vendor(gateway):
 
 def test_a_websocket_is_refused_in_the_way_that_makes_clients_turn_to_http(gateway):
     headers = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-key": "x3JJHMbDL1EzLkh9GBhXDw=="}
-    told = httpx2.get(f"{gateway.base_url}/v1/responses", headers=headers)
-    assert told.status_code == 426
+    reply = httpx2.get(f"{gateway.base_url}/v1/responses", headers=headers)
+    assert reply.status_code == 426
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_a_websocket_is_refused_in_the_way_that_makes_clients_turn_to_http(gatew
     ],
 )
 def test_a_body_that_is_wrong_is_refused_in_the_clients_dialect(gateway, path, body, words):
-    told = httpx2.post(gateway.base_url + path, content=body)
-    assert told.status_code == 400
-    assert words in told.json()["error"]["message"] + str(told.json()["error"].get("param"))
+    reply = httpx2.post(gateway.base_url + path, content=body)
+    assert reply.status_code == 400
+    assert words in reply.json()["error"]["message"] + str(reply.json()["error"].get("param"))
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_a_body_that_is_wrong_is_refused_in_the_clients_dialect(gateway, path, b
     ],
 )
 def test_a_wrong_method_gets_405_with_the_allowed_methods(gateway, method, path, allowed):
-    told = httpx2.request(method, gateway.base_url + path)
-    assert (told.status_code, told.headers["allow"]) == (405, allowed)
-    assert method in told.json()["error"]["message"]
+    reply = httpx2.request(method, gateway.base_url + path)
+    assert (reply.status_code, reply.headers["allow"]) == (405, allowed)
+    assert method in reply.json()["error"]["message"]
 
 
 def test_an_unknown_path_is_not_found_with_any_method(gateway):
@@ -127,15 +127,15 @@ def test_an_unknown_path_is_not_found_with_any_method(gateway):
 
 
 def test_an_exchange_that_is_not_there_is_no_missing_model(gateway):
-    told = httpx2.get(f"{gateway.base_url}/v1/exchanges/ex_none")
-    assert (told.status_code, told.json()["error"]["code"]) == (404, "not_found")
+    reply = httpx2.get(f"{gateway.base_url}/v1/exchanges/ex_none")
+    assert (reply.status_code, reply.json()["error"]["code"]) == (404, "not_found")
 
 
 @pytest.mark.parametrize("model", ["claude", "vclaude", "gem"])
 def test_the_query_of_messages_goes_where_the_same_path_is_and_no_key_with_it(gateway, model):
     body = {"model": model, "max_tokens": 99, "messages": [{"role": "user", "content": "hello"}]}
-    told = httpx2.post(f"{gateway.base_url}/v1/messages?beta=true&key=hush&x=1", json=body)
-    assert told.status_code == 200
+    reply = httpx2.post(f"{gateway.base_url}/v1/messages?beta=true&key=hush&x=1", json=body)
+    assert reply.status_code == 200
     target = gateway.simulator.requests[-1].target
     assert ("?beta=true&x=1" in target) is (model == "claude")
     assert "hush" not in target
@@ -143,9 +143,9 @@ def test_the_query_of_messages_goes_where_the_same_path_is_and_no_key_with_it(ga
 
 def test_a_conversation_name_with_control_characters_is_rejected(gateway):
     body = {"model": "gem", "input": "hi", "conversation": "a\u0007b"}
-    told = httpx2.post(f"{gateway.base_url}/v1/gemini", json=body)
-    assert told.status_code == 400
-    assert "control characters" in told.json()["error"]["message"]
+    reply = httpx2.post(f"{gateway.base_url}/v1/gemini", json=body)
+    assert reply.status_code == 400
+    assert "control characters" in reply.json()["error"]["message"]
 
 
 def test_a_model_with_googles_prefix_is_played_as_googles_where_there_is_no_key(serve):

@@ -62,11 +62,11 @@ def test_a_second_run_of_one_name_is_a_conflict(ask, owner):
 def test_a_run_without_heartbeats_is_interrupted_until_the_next_heartbeat(ask, owner):
     async def do(store):
         await begin(store, owner)
-        told = [(await store.runs.find(owner, "r")).status]
+        result = [(await store.runs.find(owner, "r")).status]
         await silent_for(store, owner, INTERRUPTED_AFTER + 5)
-        told.append((await store.runs.find(owner, "r")).status)
+        result.append((await store.runs.find(owner, "r")).status)
         await store.runs.update_heartbeat(owner, "r")
-        return [*told, (await store.runs.find(owner, "r")).status]
+        return [*result, (await store.runs.find(owner, "r")).status]
 
     assert ask(do) == ["running", "interrupted", "running"]
 
@@ -135,16 +135,16 @@ def test_how_far_a_run_is_is_seen_with_its_newest_entry_and_read_on_from_a_place
 
 
 def test_messages_reach_a_run_until_its_end_and_the_first_one_counts(ask, owner):
-    async def heard(store):
-        return [said for said in await store.runs.list_messages() if said.owner == owner]
+    async def list_messages(store):
+        return [output for output in await store.runs.list_messages() if output.owner == owner]
 
     async def do(store):
         await begin(store, owner)
         first = RunMessage(owner, "r", "topic", b"yes")
         await store.runs.send_message(first)
         await store.runs.send_message(RunMessage(owner, "r", "topic", b"no"))
-        assert await heard(store) == [first]
+        assert await list_messages(store) == [first]
         await store.runs.end(owner, "r", "completed", b"{}")
-        assert await heard(store) == []
+        assert await list_messages(store) == []
 
     ask(do)

@@ -40,7 +40,7 @@ def test_a_file_that_is_locked_is_waited_for_by_a_thread(engine):
 def test_after_a_slow_lookup_threads_do_it_for_a_while(engine, monkeypatch):
     now = iter([100.0, 100.03, 100.03, 101.0, 200.0, 200.0])
     monkeypatch.setattr(sqlite, "monotonic", lambda: next(now))
-    here = threading.current_thread().name
-    assert asyncio.run(engine.look_up(thread_of)) == here
+    first = threading.current_thread().name
+    assert asyncio.run(engine.look_up(thread_of)) == first
     assert asyncio.run(engine.look_up(thread_of)).startswith("sessions-read")
-    assert asyncio.run(engine.look_up(thread_of)) == here
+    assert asyncio.run(engine.look_up(thread_of)) == first

@@ -15,8 +15,8 @@ def owner():
     return uuid4().hex
 
 
-def turn(owner, *said, **more):
-    items = tuple(Item(f"i-{text}", f'"{text}"'.encode(), is_output=at % 2 == 1) for at, text in enumerate(said))
+def turn(owner, *output, **more):
+    items = tuple(Item(f"i-{text}", f'"{text}"'.encode(), is_output=at % 2 == 1) for at, text in enumerate(output))
     return Turn(owner=owner, dialect="chat", items=items, **more)
 
 
@@ -190,8 +190,8 @@ def test_old_conversations_are_deleted_after_their_time(ask, owner):
             owner, fresh
         )
 
-    there, history = ask(do)
-    assert there == [False, True, True]
+    second, history = ask(do)
+    assert second == [False, True, True]
     assert texts_of(history) == ["3", "4", "5", "6"]
 
 

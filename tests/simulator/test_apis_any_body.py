@@ -61,10 +61,10 @@ def judge(api: str, body: bytes, chance: random.Random | None = None) -> None:
     found = APIS[api].accept(body, situation, SIGNER)
     assert isinstance(found, AcceptedRequest | Violation)
     if isinstance(found, Violation):
-        told = APIS[api].render_error(
+        rendered = APIS[api].render_error(
             ApiRejection(status=found.status, message=found.message, where=found.where, rule=found.rule)
         )
-        assert 400 <= told.status < 500
+        assert 400 <= rendered.status < 500
         assert found.rule
 
 

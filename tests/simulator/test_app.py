@@ -170,8 +170,8 @@ def test_a_script_in_python_answers(simulate):
         return Answer(calls=(Call(id="1", name="f", arguments={"a": 1}),), end="calls")
 
     running = simulate(script=script)
-    told = post(running, "/v1/chat/completions", HELLO).json()["choices"][0]
-    assert told["message"]["tool_calls"][0]["function"] == {"name": "f", "arguments": '{"a":1}'}
+    body = post(running, "/v1/chat/completions", HELLO).json()["choices"][0]
+    assert body["message"]["tool_calls"][0]["function"] == {"name": "f", "arguments": '{"a":1}'}
     refused = post(running, "/v1/chat/completions", HELLO | {"user": "stranger"})
     assert (refused.status_code, refused.headers["x-dragoman-rule"]) == (400, "script")
     faulty = HELLO | {"messages": [{"role": "user", "content": "fault"}]}

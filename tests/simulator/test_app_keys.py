@@ -16,15 +16,15 @@ SOCKET = {
 
 
 def test_a_websocket_client_is_directed_to_http(simulator):
-    told = httpx2.get(simulator.base_url + "/v1/responses", headers=SOCKET, timeout=10)
-    assert (told.status_code, told.headers["upgrade"]) == (426, "HTTP/1.1")
-    assert told.headers["x-dragoman-rule"] == "path"
-    assert "over HTTP" in told.json()["error"]["message"]
+    reply = httpx2.get(simulator.base_url + "/v1/responses", headers=SOCKET, timeout=10)
+    assert (reply.status_code, reply.headers["upgrade"]) == (426, "HTTP/1.1")
+    assert reply.headers["x-dragoman-rule"] == "path"
+    assert "over HTTP" in reply.json()["error"]["message"]
 
 
 def test_without_wanting_a_socket_there_is_nothing_to_get(simulator):
-    told = httpx2.get(simulator.base_url + "/v1/responses", headers={"authorization": "Bearer k"}, timeout=10)
-    assert told.status_code == 404
+    reply = httpx2.get(simulator.base_url + "/v1/responses", headers={"authorization": "Bearer k"}, timeout=10)
+    assert reply.status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_stored_replies_require_a_valid_key(simulator, method, path):
 def test_a_scripted_refusal_is_rendered_as_a_refusal(simulate):
     running = simulate(script=lambda _: Answer(refusal="I will not."))
     asked = {"chat/completions": {"messages": [{"role": "user", "content": "Hi."}]}, "responses": {"input": "Hi."}}
-    told = {
+    reply = {
         path: httpx2.post(
             f"{running.base_url}/v1/{path}",
             json={"model": "gpt-4.1", **body},
@@ -60,8 +60,8 @@ def test_a_scripted_refusal_is_rendered_as_a_refusal(simulate):
         ).json()
         for path, body in asked.items()
     }
-    message = told["chat/completions"]["choices"][0]["message"]
+    message = reply["chat/completions"]["choices"][0]["message"]
     assert (message["refusal"], message["content"]) == ("I will not.", None)
-    assert told["responses"]["output"][-1]["content"] == [{"type": "refusal", "refusal": "I will not."}]
-    assert told["chat/completions"]["usage"]["completion_tokens"] == 3
-    assert told["responses"]["usage"]["output_tokens"] == 3
+    assert reply["responses"]["output"][-1]["content"] == [{"type": "refusal", "refusal": "I will not."}]
+    assert reply["chat/completions"]["usage"]["completion_tokens"] == 3
+    assert reply["responses"]["usage"]["output_tokens"] == 3

@@ -28,12 +28,12 @@ def test_a_simulator_runs_as_long_as_its_block():
 
 
 def test_the_same_seed_gives_the_same_answer():
-    def said(seed: int) -> str:
+    def ask(seed: int) -> str:
         with simulator.in_thread(Settings(seed=seed)) as running:
             reply = httpx2.post(running.base_url + "/v1/chat/completions", json=BODY, headers=KEY).json()
         return reply["choices"][0]["message"]["content"]
 
-    assert said(1) == said(1)
+    assert ask(1) == ask(1)
 
 
 def test_a_port_in_use_is_reported_at_startup():

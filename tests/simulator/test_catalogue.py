@@ -56,20 +56,20 @@ def extras(value: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", [*ANTHROPIC, "claude-3-haiku-20240307", "claude-mythos-preview", "never-heard-of"])
 def test_anthropics_models_have_all_members_of_the_official_type_and_no_other(name):
-    told = build_anthropic_model(name)
-    found = ModelInfo.model_validate(told)
+    result = build_anthropic_model(name)
+    found = ModelInfo.model_validate(result)
     assert extras(found) == []
-    assert set(told) == set(ModelInfo.model_fields)
+    assert set(result) == set(ModelInfo.model_fields)
     assert found.lifecycle == "active"
 
 
 def test_what_a_model_can_do_is_what_it_takes():
     newest, old = (build_anthropic_model(name)["capabilities"] for name in ("claude-sonnet-5-5", "claude-haiku-4-5"))
-    assert [kind for kind, told in newest["thinking"]["types"].items() if told["supported"]] == [
+    assert [kind for kind, result in newest["thinking"]["types"].items() if result["supported"]] == [
         "adaptive",
         "between_tools",
     ]
-    assert [kind for kind, told in old["thinking"]["types"].items() if told["supported"]] == ["disabled", "enabled"]
+    assert [kind for kind, result in old["thinking"]["types"].items() if result["supported"]] == ["disabled", "enabled"]
     assert (newest["effort"]["supported"], old["effort"]["supported"]) == (True, False)
     assert build_anthropic_model("claude-opus-5")["line"] == "opus"
     assert build_anthropic_model("never-heard-of")["line"] is None

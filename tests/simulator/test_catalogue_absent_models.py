@@ -29,9 +29,9 @@ def ask(simulator, api, model):
 @pytest.mark.parametrize(("api", "status"), [("chat", 404), ("responses", 400), ("messages", 404), ("gemini", 404)])
 @pytest.mark.parametrize("model", ABSENT)
 def test_a_model_that_does_not_exist_does_not_exist_anywhere(simulator, api, status, model):
-    told = ask(simulator, api, model)
-    assert told.status_code == status
-    assert model in told.json()["error"]["message"]
+    reply = ask(simulator, api, model)
+    assert reply.status_code == status
+    assert model in reply.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("api", ["chat", "responses", "messages", "gemini"])

@@ -20,16 +20,16 @@ def recordings(tmp_path: Path, *lines: Any) -> Recordings:
     return Recordings.read(path)
 
 
-def exchange(said: str, **fields: Any) -> dict[str, Any]:
-    return {"url_path": PATH, "request": {"a": 1, "b": [2]}, "status": 200, "response": {"said": said}, **fields}
+def exchange(output: str, **fields: Any) -> dict[str, Any]:
+    return {"url_path": PATH, "request": {"a": 1, "b": [2]}, "status": 200, "response": {"said": output}, **fields}
 
 
 def test_a_request_is_matched_by_its_path_and_body(tmp_path):
     known = recordings(tmp_path, exchange("x"))
-    told = known.find(PATH + "?key=secret", b'{ "b": [2], "a": 1 }')
-    assert told is not None
-    assert (told.status, json.loads(told.body)) == (200, {"said": "x"})
-    assert told.headers["content-type"] == "application/json"
+    result = known.find(PATH + "?key=secret", b'{ "b": [2], "a": 1 }')
+    assert result is not None
+    assert (result.status, json.loads(result.body)) == (200, {"said": "x"})
+    assert result.headers["content-type"] == "application/json"
     assert known.find(PATH, b'{"a": 1, "b": [3]}') is None
     assert known.find("/v1/messages", b'{"a": 1, "b": [2]}') is None
     assert known.find(PATH, b"not json") is None
@@ -38,7 +38,7 @@ def test_a_request_is_matched_by_its_path_and_body(tmp_path):
 def test_several_replies_to_one_request_come_in_turn_and_the_last_stays(tmp_path):
     known = recordings(tmp_path, exchange("x"), "", exchange("y", status=429))
     found = [known.find(PATH, b'{"a": 1, "b": [2]}') for _ in range(3)]
-    assert [(told.status, json.loads(told.body)["said"]) for told in found if told is not None] == [
+    assert [(result.status, json.loads(result.body)["said"]) for result in found if result is not None] == [
         (200, "x"),
         (429, "y"),
         (429, "y"),
@@ -47,23 +47,23 @@ def test_several_replies_to_one_request_come_in_turn_and_the_last_stays(tmp_path
 
 def test_a_stream_is_served_byte_for_byte(tmp_path):
     known = recordings(tmp_path, exchange("x", sse="data: {}\r\n\r\n: é\n\n"))
-    told = known.find(PATH, b'{"a":1,"b":[2]}')
-    assert told is not None
-    assert (told.headers["content-type"], told.body) == ("text/event-stream", "data: {}\r\n\r\n: é\n\n".encode())
+    result = known.find(PATH, b'{"a":1,"b":[2]}')
+    assert result is not None
+    assert (result.headers["content-type"], result.body) == ("text/event-stream", "data: {}\r\n\r\n: é\n\n".encode())
 
 
 def test_headers_are_served_but_not_those_of_the_framing(tmp_path):
     headers = {"Retry-After": "3", "content-encoding": "gzip", "Transfer-Encoding": "chunked"}
-    told = recordings(tmp_path, exchange("x", status=429, response_headers=headers)).find(PATH, b'{"a":1,"b":[2]}')
-    assert told is not None
-    assert told.headers == {"retry-after": "3", "content-type": "application/json"}
+    result = recordings(tmp_path, exchange("x", status=429, response_headers=headers)).find(PATH, b'{"a":1,"b":[2]}')
+    assert result is not None
+    assert result.headers == {"retry-after": "3", "content-type": "application/json"}
 
 
 def test_a_text_is_served_as_it_was(tmp_path):
     lost = exchange("x", status=502, response_text="<html>", response_headers={"content-type": "text/html"})
-    told = recordings(tmp_path, lost).find(PATH, b'{"a":1,"b":[2]}')
-    assert told is not None
-    assert (told.body, told.headers["content-type"]) == (b"<html>", "text/html")
+    result = recordings(tmp_path, lost).find(PATH, b'{"a":1,"b":[2]}')
+    assert result is not None
+    assert (result.body, result.headers["content-type"]) == (b"<html>", "text/html")
 
 
 def test_a_path_is_the_same_however_it_is_escaped(tmp_path):
@@ -113,5 +113,5 @@ def test_an_invalid_line_is_reported_by_its_number(tmp_path, line):
 def test_real_recordings_are_found_again(dialect):
     known = Recordings.read(shelf.ROOT / "corpus" / shelf.CORPUS_FILES[dialect])
     for recorded in shelf.exchanges(dialect):
-        told = known.find(recorded["url_path"], json.dumps(recorded["request"]).encode())
-        assert told is not None, recorded["id"]
+        result = known.find(recorded["url_path"], json.dumps(recorded["request"]).encode())
+        assert result is not None, recorded["id"]

@@ -55,7 +55,7 @@ def test_steps_are_taken_in_order_and_then_the_model_answers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("when", "holds"),
+    ("when", "matches"),
     [
         ('contains = "weather"', True),
         ('contains = "rain"', False),
@@ -70,10 +70,10 @@ def test_steps_are_taken_in_order_and_then_the_model_answers(tmp_path):
         ('contains = "weather", turn = 1', False),
     ],
 )
-def test_a_step_applies_when_all_its_conditions_hold(tmp_path, when, holds):
+def test_a_step_applies_when_all_its_conditions_hold(tmp_path, when, matches):
     steps = script(tmp_path, f'[[step]]\nwhen = {{ {when} }}\ntext = "yes"\n')
     turns = (USER, RequestTurn(role="assistant", calls=(CALL,)), RequestTurn(role="user", results=(RESULT,)))
-    assert steps(get_received(*turns)) == (Answer(text="yes") if holds else None)
+    assert steps(get_received(*turns)) == (Answer(text="yes") if matches else None)
 
 
 def test_a_step_with_a_condition_applies_repeatedly_unless_limited(tmp_path):
@@ -98,10 +98,10 @@ def test_an_unexpected_request_is_reported_with_the_difference(tmp_path):
     )
     with pytest.raises(Unmet) as caught:
         steps(get_received(body={"temperature": 0.7, "tools": [{"name": "f"}]}))
-    told = str(caught.value).splitlines()
-    assert '- "/temperature": 0.2,' in told
-    assert '+ "/temperature": 0.7,' in told
-    assert '  "/tools/0/name": "f",' in told
+    lines = str(caught.value).splitlines()
+    assert '- "/temperature": 0.2,' in lines
+    assert '+ "/temperature": 0.7,' in lines
+    assert '  "/tools/0/name": "f",' in lines
     assert steps(get_received(body={"temperature": 0.2, "tools": [{"name": "f"}]})) == Answer(text="a")
 
 

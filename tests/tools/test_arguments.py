@@ -44,9 +44,9 @@ def test_no_text_means_no_arguments(text):
 
 
 def test_every_fault_is_reported_with_its_pointer_and_the_expected_value():
-    told = wrong(SCHEMA, '{"days": 9, "a/b~c": [true, 1], "town": "Oslo"}').splitlines()
-    assert told[0] == "5 errors in the arguments:"
-    assert set(told[1:]) == {
+    lines = wrong(SCHEMA, '{"days": 9, "a/b~c": [true, 1], "town": "Oslo"}').splitlines()
+    assert lines[0] == "5 errors in the arguments:"
+    assert set(lines[1:]) == {
         '- the arguments: "city" is a required property (expected {"type":"string","minLength":1})',
         '- the arguments: "unit" is a required property (expected {"enum":["C","F"]})',
         '- /days: 9 is greater than the maximum of 7 (expected {"type":"integer","minimum":1,"maximum":7})',
@@ -70,20 +70,20 @@ def test_arguments_that_are_not_a_json_object_are_reported(text, words):
 
 
 def test_a_long_list_of_errors_is_cut_and_counted():
-    told = wrong(
+    body = wrong(
         {"type": "object", "additionalProperties": {"type": "string"}},
         msgspec.json.encode({str(n): n for n in range(50)}).decode(),
     )
-    assert told.splitlines()[0] == "50 errors in the arguments:"
-    assert told.splitlines()[-1] == "- and 30 more"
+    assert body.splitlines()[0] == "50 errors in the arguments:"
+    assert body.splitlines()[-1] == "- and 30 more"
 
 
 def test_a_huge_value_is_not_repeated_in_the_error():
-    told = wrong(
+    body = wrong(
         {"type": "object", "properties": {"a": {"type": "integer"}}},
         msgspec.json.encode({"a": "x" * 1_000_000}).decode(),
     )
-    assert len(told) < 1000
+    assert len(body) < 1000
 
 
 def test_free_text_is_not_read_as_json():
@@ -190,8 +190,8 @@ def test_one_mistake_in_a_long_list_is_still_explained():
 
 
 def test_faults_beyond_the_limit_are_summarized():
-    told = wrong(STOPS, msgspec.json.encode({"stops": [{}] * 2000}).decode())
-    assert told.startswith("1000 errors or more in the arguments:")
+    body = wrong(STOPS, msgspec.json.encode({"stops": [{}] * 2000}).decode())
+    assert body.startswith("1000 errors or more in the arguments:")
 
 
 def test_an_explanation_that_would_take_far_longer_than_the_verdict_is_not_given():

@@ -30,14 +30,14 @@ def fail_on_the_loop(error: BaseException) -> Handler:
 
 
 def test_a_plain_function_runs_in_a_thread_and_a_coroutine_on_the_loop():
-    def threaded(arguments: Any) -> str:
+    def run_in_thread(arguments: Any) -> str:
         return threading.current_thread().name
 
-    async def looped(arguments: Any) -> str:
+    async def loop(arguments: Any) -> str:
         return threading.current_thread().name
 
-    assert text_of(run(handler(threaded))) == "tool work"
-    assert text_of(run(handler(looped))) == "MainThread"
+    assert text_of(run(handler(run_in_thread))) == "tool work"
+    assert text_of(run(handler(loop))) == "MainThread"
 
 
 def test_a_plain_function_that_returns_a_coroutine_is_awaited():
@@ -265,10 +265,10 @@ def test_limits_below_nothing_are_refused(limit):
 def test_a_dict_of_numbers_is_an_object_with_numbers_for_names():
     @tool
     def shelf(books: dict[int, str]) -> list[Any]:
-        """Tell what stands where."""
+        """Tell which book is on which shelf."""
         return [[place, title] for place, title in books.items()]
 
-    told = asyncio.run(Executor(Registry(shelf)).execute(call("shelf", {"books": {"7": "Emma"}})))
-    assert told.content[0].json == b'[[7,"Emma"]]'
+    result = asyncio.run(Executor(Registry(shelf)).execute(call("shelf", {"books": {"7": "Emma"}})))
+    assert result.content[0].json == b'[[7,"Emma"]]'
     wrong = asyncio.run(Executor(Registry(shelf)).execute(call("shelf", {"books": {"seven": "Emma"}})))
     assert wrong.failed

@@ -228,8 +228,8 @@ def hang() -> None:
 result = asyncio.run(Executor(Registry(hang)).execute(ToolCall(id="1", name="hang", arguments="{}")))
 print(result.failed)
 """
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)  # noqa: S603
-    assert told.stdout == "True\n"
+    captured = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)  # noqa: S603
+    assert captured.stdout == "True\n"
 
 
 def test_cancelling_a_turn_cancels_what_runs_and_is_not_swallowed():

@@ -82,11 +82,11 @@ def test_calls_of_a_turn_that_have_one_id_are_run_each_and_once(id_):
     till = Till()
     calls = [call("charge", {"cents": cents}, id_) for cents in (1, 2, 2)]
 
-    async def paid() -> list[str]:
+    async def pa() -> list[str]:
         runner = executor(till.handler)
         return [text_of(result) for _ in range(2) for result in await runner.execute_all(calls, run="r")]
 
-    assert asyncio.run(paid()) == ["receipt 1", "receipt 2", "receipt 3"] * 2
+    assert asyncio.run(pa()) == ["receipt 1", "receipt 2", "receipt 3"] * 2
 
 
 def test_a_tool_without_side_effects_runs_whatever_the_key():

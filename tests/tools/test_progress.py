@@ -33,13 +33,13 @@ def test_each_listener_gets_the_progress_of_its_own_calls():
     async def run():
         runner = executor(walk, climb)
 
-        async def heard(listener, *calls):
+        async def execute(listener, *calls):
             with progress_to(listener):
                 return await runner.execute_all(calls)
 
         results = await asyncio.gather(
-            heard(first.append, call("walk", {"steps": 2}, "a"), call("climb", {}, "b")),
-            heard(second.append, call("walk", {"steps": 1}, "c")),
+            execute(first.append, call("walk", {"steps": 2}, "a"), call("climb", {}, "b")),
+            execute(second.append, call("walk", {"steps": 1}, "c")),
         )
         return results, await runner.execute(call("walk", {"steps": 1}))
 

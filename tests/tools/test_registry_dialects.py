@@ -76,7 +76,7 @@ def test_a_call_of_every_dialect_is_run_and_its_result_rendered_in_it(dialect):
         Executor(plain()).execute_all([part for part in calls if isinstance(part, dragoman.ToolCall)])
     )
     answer = dragoman.Message(role="user", parts=results)
-    told, losses = dragoman.messages_to(dialect, [turn, answer], model=MODELS[dialect])
-    assert b"1 stops by ship" in told
+    result, losses = dragoman.messages_to(dialect, [turn, answer], model=MODELS[dialect])
+    assert b"1 stops by ship" in result
     # No model of Google's made this call, so none signed it.
     assert {loss.what for loss in losses} <= {"a call without a signature is sent with Google's documented placeholder"}

@@ -103,7 +103,7 @@ def test_name_description_and_flags_can_be_given():
         max_output=100,
     )
     def function() -> None:
-        """Not told."""
+        """Not in the definition."""
 
     assert repr(function) == "<tool lookup sequential side_effects untrusted sends_out timeout=5 max_output=100>"
     assert function.definition.description == "Look it up."
@@ -137,9 +137,9 @@ def test_a_type_becomes_its_json_schema(annotation, schema):
 
 
 def test_a_tuple_of_fixed_length_has_a_schema_for_each_position():
-    said_of = property_for(tuple[int, str])
-    assert said_of["prefixItems"] == [{"type": "integer"}, {"type": "string"}]
-    assert (said_of["minItems"], said_of["maxItems"]) == (2, 2)
+    schema = property_for(tuple[int, str])
+    assert schema["prefixItems"] == [{"type": "integer"}, {"type": "string"}]
+    assert (schema["minItems"], schema["maxItems"]) == (2, 2)
 
 
 def test_classes_are_defined_once_with_their_own_description():
@@ -319,18 +319,18 @@ def test_what_is_no_typed_function_is_refused(function, words):
 
 
 def test_each_unsupported_parameter_is_rejected_by_name():
-    def untyped(value): ...
+    def untyp(value): ...
     def many(*values: int): ...
-    def named(**values: int): ...
+    def get_named(**values: int): ...
     def unknown(value: "Nowhere"): ...  # type: ignore[name-defined]  # noqa: F821
     def strange(value: complex): ...
     def ambiguous(value: Point | Options): ...
     def unreachable(value: int = 3, /): ...
 
     expected = {
-        untyped: "parameter 'value' has no type: annotate it",
+        untyp: "parameter 'value' has no type: annotate it",
         many: "parameter 'values' is variadic (*args), which is not supported: use a list instead",
-        named: "parameter 'values' is variadic (**kwargs), which is not supported: use a dict instead",
+        get_named: "parameter 'values' is variadic (**kwargs), which is not supported: use a dict instead",
         unknown: "an annotation cannot be resolved: name 'Nowhere' is not defined",
         strange: "the type of parameter 'value' is not supported: type <class 'complex'> is not supported",
         ambiguous: "the type of parameter 'value' is not supported: Type unions may not contain more than one dict-like",

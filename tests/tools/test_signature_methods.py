@@ -43,16 +43,16 @@ def test_methods_of_an_object_are_tools_of_their_own():
     registry.register(second.add, namespace="second")
     executor = Executor(registry)
 
-    def called(name, **arguments):
+    def make_call(name, **arguments):
         made = ToolCall(id="1", name=name, arguments=json.dumps(arguments))
         return asyncio.run(executor.execute(made)).content[0]
 
-    assert called("add", item="x").json == b"1"
-    assert called("second__add", item="y").json == b"1"
+    assert make_call("add", item="x").json == b"1"
+    assert make_call("second__add", item="y").json == b"1"
     assert (first.items, second.items) == (["x"], ["y"])
-    assert called("count").json == b"1"
-    assert called("named", what="z").text == "Basket z"
-    assert called("double", number=4).json == b"8"
+    assert make_call("count").json == b"1"
+    assert make_call("named", what="z").text == "Basket z"
+    assert make_call("double", number=4).json == b"8"
     assert "self" not in tool(first.add).definition.parameters.decode()
 
 

@@ -58,9 +58,9 @@ def test_a_slow_setup_is_polled(monkeypatch):
 
 
 def test_a_rejected_setup_is_a_gateway_error():
-    with in_thread(key="another") as simulator, pytest.raises(Problem) as told:
+    with in_thread(key="another") as simulator, pytest.raises(Problem) as error:
         ask(simulator.base_url, "mine")
-    assert (told.value.status, told.value.code) == (502, "credentials")
+    assert (error.value.status, error.value.code) == (502, "credentials")
 
 
 @pytest.mark.parametrize(

@@ -76,10 +76,10 @@ def test_a_service_accounts_key_is_read_from_a_file_or_the_usual_place(tmp_path,
 def test_an_invalid_credentials_file_is_a_gateway_error(tmp_path, text):
     file = tmp_path / "credentials.json"
     file.write_text(text)
-    with pytest.raises(Problem) as told:
+    with pytest.raises(Problem) as error:
         ask(GoogleTokenSource(partial(load_credentials_file, str(file)), "vertex"), 1)
-    assert (told.value.status, told.value.code) == (502, "credentials")
-    assert "upstream 'vertex' has no usable Google credentials" in told.value.message
+    assert (error.value.status, error.value.code) == (502, "credentials")
+    assert "upstream 'vertex' has no usable Google credentials" in error.value.message
 
 
 def test_an_unreachable_token_server_is_reported(tmp_path):
@@ -95,9 +95,9 @@ def test_errors_do_not_contain_the_path_of_the_credentials(tmp_path, monkeypatch
         file.write_text("[]" if load == "a file" else "{}")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
     given = load_default_credentials if load == "the usual place" else partial(load_credentials_file, str(file))
-    with pytest.raises(Problem) as told:
+    with pytest.raises(Problem) as error:
         ask(GoogleTokenSource(given, "vertex"), 1)
-    assert "credentials.json" not in told.value.message
+    assert "credentials.json" not in error.value.message
 
 
 class Account:

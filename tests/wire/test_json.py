@@ -78,11 +78,11 @@ def cut(value, where, taken, chance):
         return value
     kept = {}
     for name, member in value.items():
-        here = f"{where}/{pointer.escape(name)}"
+        member_pointer = f"{where}/{pointer.escape(name)}"
         if chance.random() < 0.3:
-            taken[here] = json.dumps(member).encode()
+            taken[member_pointer] = json.dumps(member).encode()
         else:
-            kept[name] = cut(member, here, taken, chance)
+            kept[name] = cut(member, member_pointer, taken, chance)
     return kept
 
 

@@ -233,12 +233,12 @@ def test_decoding_level_by_level_takes_linear_work(monkeypatch, size):
     visits = 0
     decode = levels._decode
 
-    def counted(raw, plan, where, unread):
+    def count_reads(raw, plan, where, unread):
         nonlocal visits
         visits += 1
         return decode(raw, plan, where, unread)
 
-    monkeypatch.setattr(levels, "_decode", counted)
+    monkeypatch.setattr(levels, "_decode", count_reads)
     lines = [{"role": "user", "content": [{"type": "text", "text": "a", "novel": 1}], "novel": 2}] * size
     Shape(Document).read(encode({"lines": lines}))
     assert visits <= 2 + size * 6

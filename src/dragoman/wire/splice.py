@@ -105,32 +105,32 @@ def graft(body: bytes, fields: Mapping[str, bytes]) -> bytes:
 
     A body that is a scalar cannot take them and is returned unchanged.
     """
-    here: dict[str, bytes] = {}
+    direct: dict[str, bytes] = {}
     deeper: dict[str, dict[str, bytes]] = {}
     for pointer, raw in fields.items():
         token, slash, rest = pointer[1:].partition("/")
         if slash:
             deeper.setdefault(token, {})["/" + rest] = raw
         else:
-            here[unescape(token)] = raw
+            direct[unescape(token)] = raw
     first = first_byte(body)
     if first == b"[":
-        return _graft_items(body, here, deeper)
+        return _graft_items(body, direct, deeper)
     if first != b"{":
         return body
     if not deeper:
-        return with_members(body, here)
+        return with_members(body, direct)
     members: dict[str, bytes] = {name: bytes(raw) for name, raw in decode_object(body).items()}
     for token, below in deeper.items():
         name = unescape(token)
         members[name] = graft(members.get(name, b"{}"), below)
-    return with_members(b"{}", {**members, **here})
+    return with_members(b"{}", {**members, **direct})
 
 
-def _graft_items(body: bytes, here: dict[str, bytes], deeper: dict[str, dict[str, bytes]]) -> bytes:
+def _graft_items(body: bytes, direct: dict[str, bytes], deeper: dict[str, dict[str, bytes]]) -> bytes:
     items: list[bytes] = [bytes(raw) for raw in decode_array(body)]
     # Pointers count the items of the source document, so removed items are inserted before others are changed.
-    for index, raw in sorted((_to_index(token), raw) for token, raw in here.items() if token.isdecimal()):
+    for index, raw in sorted((_to_index(token), raw) for token, raw in direct.items() if token.isdecimal()):
         items.insert(index, raw)
     for token, below in deeper.items():
         if token.isdecimal() and _to_index(token) < len(items):

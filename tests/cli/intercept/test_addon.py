@@ -15,8 +15,8 @@ def redirect(tmp_path):
         (host_expression("generativelanguage.googleapis.com"), "/intercept/one"),
         (host_expression("*-aiplatform.googleapis.com"), "/intercept/two"),
     ]
-    told = {"host": "127.0.0.1", "port": 8741, "headers": {"x-dragoman-key": "k"}, "routes": routes}
-    (tmp_path / ROUTES).write_text(json.dumps(told))
+    result = {"host": "127.0.0.1", "port": 8741, "headers": {"x-dragoman-key": "k"}, "routes": routes}
+    (tmp_path / ROUTES).write_text(json.dumps(result))
     return Redirect(tmp_path)
 
 

@@ -37,7 +37,7 @@ def test_the_environment_is_what_is_given():
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_is_forwarded_and_the_command_decides(number, tmp_path):
-    """Without a terminal, also an interrupt: nobody else would tell the command."""
+    """Without a terminal also an interrupt, because no terminal sends it to the command."""
     child = f"import signal; signal.signal({number:d}, lambda *_: exit(7)); print('ready', flush=True); signal.pause()"
     ours = (
         "import asyncio, os, sys; from dragoman.cli.intercept.command import run_child;"

@@ -25,11 +25,11 @@ def subjects(file: str) -> int:
 
 def test_variables_that_replace_authorities_contain_the_systems_and_the_proxys(tmp_path):
     ours = authority()
-    told = build_trust_variables(ours, {}, tmp_path)
+    result = build_trust_variables(ours, {}, tmp_path)
     usual = len(ssl.create_default_context().get_ca_certs())
     for variable in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
-        assert subjects(told[variable]) == usual + 1
-        assert ours.strip() in Path(told[variable]).read_text()
+        assert subjects(result[variable]) == usual + 1
+        assert ours.strip() in Path(result[variable]).read_text()
 
 
 def test_a_variable_that_adds_authorities_contains_only_the_proxys(tmp_path):
@@ -38,7 +38,7 @@ def test_a_variable_that_adds_authorities_contains_only_the_proxys(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("set_before", "holds_for"),
+    ("set_before", "expected_names"),
     [
         ("SSL_CERT_FILE", {"SSL_CERT_FILE", "CURL_CA_BUNDLE"}),
         ("CURL_CA_BUNDLE", {"CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"}),
@@ -46,13 +46,15 @@ def test_a_variable_that_adds_authorities_contains_only_the_proxys(tmp_path):
         ("NODE_EXTRA_CA_CERTS", {"NODE_EXTRA_CA_CERTS"}),
     ],
 )
-def test_what_a_user_trusted_by_a_variable_is_trusted_still_by_its_readers(set_before, holds_for, tmp_path):
+def test_what_a_user_trusted_by_a_variable_is_trusted_still_by_its_readers(set_before, expected_names, tmp_path):
     theirs = tmp_path / "theirs.pem"
     theirs.write_text(authority())
     (tmp_path / "made").mkdir()
-    told = build_trust_variables(authority(), {set_before: str(theirs)}, tmp_path / "made")
-    assert {name for name, file in told.items() if theirs.read_text().strip() in Path(file).read_text()} == holds_for
-    assert subjects(told[set_before]) == 2
+    result = build_trust_variables(authority(), {set_before: str(theirs)}, tmp_path / "made")
+    assert {
+        name for name, file in result.items() if theirs.read_text().strip() in Path(file).read_text()
+    } == expected_names
+    assert subjects(result[set_before]) == 2
 
 
 def test_a_folder_of_authorities_is_read_whole(tmp_path):
@@ -61,8 +63,8 @@ def test_a_folder_of_authorities_is_read_whole(tmp_path):
     for name in ("one.pem", "two.pem"):
         (folder / name).write_text(authority())
     (tmp_path / "made").mkdir()
-    told = build_trust_variables(authority(), {"REQUESTS_CA_BUNDLE": str(folder)}, tmp_path / "made")
-    assert subjects(told["REQUESTS_CA_BUNDLE"]) == 3
+    result = build_trust_variables(authority(), {"REQUESTS_CA_BUNDLE": str(folder)}, tmp_path / "made")
+    assert subjects(result["REQUESTS_CA_BUNDLE"]) == 3
 
 
 def test_unreadable_authorities_are_reported(tmp_path):
@@ -71,8 +73,8 @@ def test_unreadable_authorities_are_reported(tmp_path):
 
 
 def test_only_the_proxy_for_tls_and_its_exceptions_are_set():
-    told, taken = build_proxy_variables("http://dragoman:p@127.0.0.1:9", {"HTTP_PROXY": "http://other"}, GOOGLE)
-    assert told == {
+    result, taken = build_proxy_variables("http://dragoman:p@127.0.0.1:9", {"HTTP_PROXY": "http://other"}, GOOGLE)
+    assert result == {
         "HTTPS_PROXY": "http://dragoman:p@127.0.0.1:9",
         "https_proxy": "http://dragoman:p@127.0.0.1:9",
         "NO_PROXY": "localhost,127.0.0.1,::1",
@@ -83,7 +85,7 @@ def test_only_the_proxy_for_tls_and_its_exceptions_are_set():
 
 
 @pytest.mark.parametrize(
-    ("said", "kept", "taken"),
+    ("output", "kept", "taken"),
     [
         ("corp.example, .internal", "corp.example,.internal", []),
         ("*", "", ["*"]),
@@ -95,8 +97,8 @@ def test_only_the_proxy_for_tls_and_its_exceptions_are_set():
         ("", "", []),
     ],
 )
-def test_exceptions_that_would_lead_past_the_proxy_are_taken_out(said, kept, taken):
-    assert drop_bypassed_hosts(said, GOOGLE) == (kept, taken)
+def test_exceptions_that_would_lead_past_the_proxy_are_taken_out(output, kept, taken):
+    assert drop_bypassed_hosts(output, GOOGLE) == (kept, taken)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,7 @@ def test_a_proxy_that_mitmproxy_does_not_support_is_reported():
 
 
 @pytest.mark.parametrize(
-    ("said", "good"),
+    ("output", "good"),
     [
         ("generativelanguage.googleapis.com", True),
         ("*-aiplatform.googleapis.com", True),
@@ -133,8 +135,8 @@ def test_a_proxy_that_mitmproxy_does_not_support_is_reported():
         ("", False),
     ],
 )
-def test_only_names_of_hosts_can_be_listed(said, good):
-    assert is_host(said) is good
+def test_only_names_of_hosts_can_be_listed(output, good):
+    assert is_host(output) is good
 
 
 def test_a_wildcard_matches_part_of_one_label():

@@ -19,20 +19,20 @@ def signs(before: bytes, after: bytes) -> list[str]:
 def test_an_added_field_is_shown_with_its_context():
     before = b'{"contents":[{"role":"user"}]}'
     after = b'{"contents":[{"role":"user"}],"tools":[{"functionDeclarations":[]}]}'
-    told = signs(before, after)
-    assert '+  "tools": [' in told
-    assert '+      "functionDeclarations": []' in told
-    assert not [line for line in told if line.startswith("-") and line.strip("- ,]")]
+    result = signs(before, after)
+    assert '+  "tools": [' in result
+    assert '+      "functionDeclarations": []' in result
+    assert not [line for line in result if line.startswith("-") and line.strip("- ,]")]
 
 
 def test_what_is_alike_and_far_away_is_counted_not_shown():
     before = json.dumps({"long": list(range(100)), "last": 1}).encode()
     after = json.dumps({"long": list(range(100)), "last": 2}).encode()
-    told = signs(before, after)
-    assert '-  "last": 1' in told
-    assert '+  "last": 2' in told
-    assert len(told) < 12
-    assert any(line.startswith("@") and "unchanged lines" in line for line in told)
+    result = signs(before, after)
+    assert '-  "last": 1' in result
+    assert '+  "last": 2' in result
+    assert len(result) < 12
+    assert any(line.startswith("@") and "unchanged lines" in line for line in result)
 
 
 def test_a_body_that_did_not_change_has_no_difference():
@@ -89,7 +89,7 @@ def format_text(passed, *, pretty=False):
 
 def test_an_exchange_shows_what_was_received_sent_and_captured():
     call = b'{\n "functionCall": {"name": "look"},\n "thoughtSignature": "abcdefgh0123456789abcdefgh"}'
-    told = format_text(
+    result = format_text(
         exchange(
             came=b'{"contents":[]}',
             left=b'{"contents":[],"tools":[]}',
@@ -99,20 +99,20 @@ def test_an_exchange_shows_what_was_received_sent_and_captured():
             captured=(CapturedToolCall(id="c1", name="look", part=call),),
         )
     )
-    assert "client POST /v1/models/m:generateContent 200" in told
-    assert "  rules: tools put in\n" in told
-    assert "  request: 15 bytes received, 26 sent\n" in told
-    assert '  +   "tools": []\n' in told
-    assert "  -     1\n  +     2\n" in told
-    assert "  captured look as c1\n" in told
-    assert '{"functionCall": {"name": "look"}, "thoughtSignature": "abcdefgh…"}\n' in told
-    assert "\x1b" not in told
+    assert "client POST /v1/models/m:generateContent 200" in result
+    assert "  rules: tools put in\n" in result
+    assert "  request: 15 bytes received, 26 sent\n" in result
+    assert '  +   "tools": []\n' in result
+    assert "  -     1\n  +     2\n" in result
+    assert "  captured look as c1\n" in result
+    assert '{"functionCall": {"name": "look"}, "thoughtSignature": "abcdefgh…"}\n' in result
+    assert "\x1b" not in result
 
 
 def test_a_request_that_was_forwarded_unchanged_shows_the_reason():
-    told = format_text(exchange(came=b"{", left=b"{", problem="it is no JSON"))
-    assert "forwarded unchanged: it is no JSON" in told
-    assert "request: 1 bytes, unchanged" in told
+    result = format_text(exchange(came=b"{", left=b"{", problem="it is no JSON"))
+    assert "forwarded unchanged: it is no JSON" in result
+    assert "request: 1 bytes, unchanged" in result
 
 
 @pytest.mark.parametrize("pretty", [False, True])
@@ -121,9 +121,9 @@ def test_nothing_secret_and_nothing_that_steers_a_terminal_is_shown(pretty, monk
     monkeypatch.setenv("TERM", "xterm")
     secret = "AIza" + "Sy" * 16 + "1"
     body = json.dumps({"text": f"key {secret}\u202e\x9b31m", "tail": "x" * 5000}, ensure_ascii=False).encode()
-    told = format_text(exchange(came=body, left=b'{"a":1}', target_left=f"/v1/\x1b[2J?key={secret}"), pretty=pretty)
-    assert secret not in told
+    result = format_text(exchange(came=body, left=b'{"a":1}', target_left=f"/v1/\x1b[2J?key={secret}"), pretty=pretty)
+    assert secret not in result
     for code in ("\u202e", "\x9b", "\x1b[2J"):
-        assert code not in told
-    assert max(map(len, told.splitlines())) < 500
-    assert ("\x1b[" in told) is pretty
+        assert code not in result
+    assert max(map(len, result.splitlines())) < 500
+    assert ("\x1b[" in result) is pretty

@@ -52,7 +52,7 @@ def ask() -> Iterator[Callable[..., Any]]:
 
     opened: list[httpx2.Client] = []
 
-    def answered(
+    def answer(
         content: bytes, *, stream: bool = False, status: int = 200, headers: dict[str, str] | None = None
     ) -> Any:
         kind = "text/event-stream" if stream else "application/json"
@@ -63,6 +63,6 @@ def ask() -> Iterator[Callable[..., Any]]:
         client = openai.OpenAI(api_key="k", base_url="http://upstream", http_client=opened[-1], max_retries=0)
         return client.chat.completions.create(model="m", messages=[], stream=stream)
 
-    yield answered
+    yield answer
     for client in opened:
         client.close()

@@ -192,7 +192,7 @@ def test_a_google_signature_and_vendor_fields_of_a_call_are_kept():
 
 
 @pytest.mark.parametrize(
-    ("pieces", "told"),
+    ("pieces", "result"),
     [
         ([{"name": "f", "args": "{"}, {"name": "f", "args": "}"}], [("", "f", "{}")]),
         ([{"name": "f", "args": "{}"}, {"name": "f", "args": ""}], [("", "f", "{}")]),
@@ -213,13 +213,13 @@ def test_a_google_signature_and_vendor_fields_of_a_call_are_kept():
         ([{"id": "a", "name": "f"}, {"args": "{"}, {"args": "}"}], [("a", "f", "{}")]),
     ],
 )
-def test_deltas_belong_to_the_call_of_their_id_index_and_name(pieces: Any, told: Any):
+def test_deltas_belong_to_the_call_of_their_id_index_and_name(pieces: Any, result: Any):
     parts = read(*map(calls, pieces), TOOLS).parts
-    assert [(part.id, part.name, part.arguments) for part in parts if isinstance(part, ToolCall)] == told
+    assert [(part.id, part.name, part.arguments) for part in parts if isinstance(part, ToolCall)] == result
 
 
 @pytest.mark.parametrize(
-    ("pieces", "told"),
+    ("pieces", "result"),
     [
         (
             [
@@ -257,9 +257,9 @@ def test_deltas_belong_to_the_call_of_their_id_index_and_name(pieces: Any, told:
         ([{"index": 0, "id": "a"}, {"index": 1, "id": "a", "name": "f", "args": "{}"}], [("a", "f", "{}")]),
     ],
 )
-def test_calls_that_share_an_id_are_distinguished_by_index_and_name(pieces: Any, told: Any):
+def test_calls_that_share_an_id_are_distinguished_by_index_and_name(pieces: Any, result: Any):
     parts = read(*map(calls, pieces), TOOLS).parts
-    assert [(part.id, part.name, part.arguments) for part in parts if isinstance(part, ToolCall)] == told
+    assert [(part.id, part.name, part.arguments) for part in parts if isinstance(part, ToolCall)] == result
 
 
 def test_a_streamed_call_has_its_pointer_in_the_whole_reply():
@@ -344,5 +344,5 @@ def test_the_pieces_of_another_answer_are_put_together():
     extras = read(first, *pieces, STOP).extras
     call = {"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}
     assert extras is not None
-    told = json.loads(extras.fields["/choices/1"])["message"]
-    assert told == {"content": "ab", "tool_calls": [call, {"index": 1, "id": "b"}]}
+    body = json.loads(extras.fields["/choices/1"])["message"]
+    assert body == {"content": "ab", "tool_calls": [call, {"index": 1, "id": "b"}]}

@@ -142,9 +142,9 @@ def test_usage_is_not_sent_if_not_requested():
         b"[]": False,
     }
     events = [Started("", "m"), UsageSeen(Usage(input=1)), Finished(Finish("stop"))]
-    for options, wanted in asked.items():
+    for options, expected in asked.items():
         request = Request(model="m", messages=(), extras=Extras("chat", {"/stream_options": options}))
-        assert ("usage" in encode(events, request)) is wanted
+        assert ("usage" in encode(events, request)) is expected
     foreign = Request(model="m", messages=(), extras=Extras("gemini", {"/stream_options": b'{"include_usage":true}'}))
     head = 'data: {"id":"","object":"chat.completion.chunk","created":0,"model":"m","choices":['
     assert encode(events, foreign) == (
@@ -179,8 +179,8 @@ def test_failures_end_a_stream_without_done():
 def test_empty_arguments_are_an_object_only_of_a_call_that_is_whole():
     call = ToolCall(id="a", name="f", arguments="")
     begun: list[Event] = [Started("r", "m"), PartStarted(0, call)]
-    said = encode([*begun, PartEnded(0)]).removeprefix(encode(begun))
-    assert json.loads(said.removeprefix("data: "))["choices"][0]["delta"] == {
+    output = encode([*begun, PartEnded(0)]).removeprefix(encode(begun))
+    assert json.loads(output.removeprefix("data: "))["choices"][0]["delta"] == {
         "tool_calls": [{"index": 0, "function": {"arguments": "{}"}}]
     }
     assert encode([*begun, PartEnded(0, complete=False)]) == encode(begun)

@@ -53,12 +53,12 @@ def test_every_recorded_error_keeps_its_message(exchanges: list[Any]):
     for row in exchanges:
         if row["status"] != 200:
             problem = parse(row["status"], row["response"])
-            said = row["response"].get("error", row["response"])
-            assert problem.message == said["message"]
+            output = row["response"].get("error", row["response"])
+            assert problem.message == output["message"]
             assert build_error(problem).status == row["status"]
             again = json.loads(build_error(problem).body)["error"]
-            told = {name: value for name, value in said.items() if value is not None}
-            assert told.items() <= again.items() or "error" not in row["response"]
+            result = {name: value for name, value in output.items() if value is not None}
+            assert result.items() <= again.items() or "error" not in row["response"]
             seen += 1
     assert seen == 34
 

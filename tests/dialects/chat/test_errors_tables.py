@@ -128,8 +128,8 @@ def test_the_status_decides_the_kind_if_no_code_does(status: int, kind: str):
     problem = parse(status, {"message": "m", "type": "api_error", "code": 7})
     assert (problem.kind, problem.status, problem.code) == (kind, status, None)
     for word in ("status_code", "code", "status"):
-        told = read({"message": "m", word: str(status)})
-        assert (told.kind, told.status, told.code) == (kind, status, None)
+        result = read({"message": "m", word: str(status)})
+        assert (result.kind, result.status, result.code) == (kind, status, None)
         assert read({"message": "m", word: status}).status == status
 
 

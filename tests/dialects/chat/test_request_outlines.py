@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dialects.outline import get_owned, mark, outline
+from dialects.outline import find_marks, mark, outline
 from dragoman.core.request import Request
 from dragoman.core.traits import Traits
 from dragoman.dialects.chat import DIALECT
@@ -355,8 +355,8 @@ def test_a_request_is_written_as_it_was(name: str):
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_an_unknown_field_belongs_to_the_nearest_value(name: str):
-    found = list(get_owned(parse(mark(DOCUMENTS[name]))))
-    assert [where for where, _ in found] == [said for _, said in found]
+    found = list(find_marks(parse(mark(DOCUMENTS[name]))))
+    assert [where for where, _ in found] == [output for _, output in found]
 
 
 @pytest.mark.parametrize("message", [*HISTORY["messages"], *CALLS["messages"]])

@@ -39,7 +39,7 @@ def decode(stream, size=1 << 20):
     return [*check_events([*events, *decoder.close()])]
 
 
-def cite(response):
+def list_citations(response):
     """Return (words, url) of every citation with a span, the span alone of one without words."""
     found = []
     for part in response.parts:

@@ -113,8 +113,8 @@ def test_usage_is_emitted_when_first_seen_and_again_at_the_end():
         b'"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":%d}}\n\n' % count
         for count in (1, 2, 3)
     ]
-    told = [event.usage for event in decode(b"".join(chunks)) if isinstance(event, UsageSeen)]
-    assert [(usage.input, usage.output) for usage in told] == [(5, 1), (5, 3)]
+    body = [event.usage for event in decode(b"".join(chunks)) if isinstance(event, UsageSeen)]
+    assert [(usage.input, usage.output) for usage in body] == [(5, 1), (5, 3)]
 
 
 def test_usage_without_counts_does_not_hide_counts():

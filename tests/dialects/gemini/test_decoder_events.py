@@ -119,7 +119,7 @@ Finished finish=Finish(reason='tool_calls', raw='STOP')
 
 
 def test_a_stream_reads_alike_in_any_form():
-    told = outline(decode(sse(*CHUNKS)))
+    body = outline(decode(sse(*CHUNKS)))
     array = json.dumps(CHUNKS).encode()
     lines = b"\n".join(json.dumps(one).encode() for one in CHUNKS)
     unparted = b"\n".join(b"data: " + json.dumps(one).encode() for one in CHUNKS) + b"\n\n"
@@ -130,8 +130,8 @@ def test_a_stream_reads_alike_in_any_form():
         sse(*CHUNKS) + b"data: [DONE]\n\n",
         b": hello\n\n" + sse(*CHUNKS),
     ):
-        assert outline(decode(stream)) == told
-        assert outline(decode(stream, 7)) == told
+        assert outline(decode(stream)) == body
+        assert outline(decode(stream, 7)) == body
 
 
 def test_calls_in_pieces_are_put_together():

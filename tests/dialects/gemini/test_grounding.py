@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dialects.gemini.grounded import GROUNDING, cite, decode, ground, reply, spans, sse, support
+from dialects.gemini.grounded import GROUNDING, decode, ground, list_citations, reply, spans, sse, support
 from dragoman.core.parts import Citation, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.response import Finish, Response
 from dragoman.core.stream import collect, replay
@@ -65,15 +65,15 @@ def test_citations_with_an_address_become_grounding():
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "told"),
+    ("start", "end", "result"),
     [(None, None, (0, 4)), (1, None, (2, 4)), (0, 99, (0, 4)), (0, 0, (0, 4)), (3, 1, (0, 4)), (-4, 2, (0, 3))],
 )
-def test_a_citation_without_a_span_is_about_the_whole_text(start, end, told):
+def test_a_citation_without_a_span_is_about_the_whole_text(start, end, result):
     (written,) = build(foreign(Text(text="éab", citations=(source(start=start, end=end),))))["groundingMetadata"][
         "groundingSupports"
     ]
-    assert (written["segment"]["startIndex"], written["segment"]["endIndex"]) == told
-    assert written["segment"]["text"] == "éab".encode()[slice(*told)].decode()
+    assert (written["segment"]["startIndex"], written["segment"]["endIndex"]) == result
+    assert written["segment"]["text"] == "éab".encode()[slice(*result)].decode()
 
 
 SIGNED = Signature("google", "cw==")
@@ -145,8 +145,8 @@ def test_own_citations_are_not_written_and_own_metadata_wins():
 def test_what_was_written_reads_back():
     response = foreign(PLAIN, A, CALLED, B)
     again = DIALECT.parse_response(DIALECT.build_response(response, None))
-    assert cite(again) == [("é one. ", "https://a.org"), ("wo", "https://b.org")]
-    assert cite(collect(decode(encode(foreign(PLAIN, A, B))))) == [
+    assert list_citations(again) == [("é one. ", "https://a.org"), ("wo", "https://b.org")]
+    assert list_citations(collect(decode(encode(foreign(PLAIN, A, B))))) == [
         ("é one. ", "https://a.org"),
         ("wo", "https://b.org"),
     ]

@@ -9,9 +9,9 @@ from dialects.gemini.grounded import (
     CALL,
     GROUNDING,
     WEB,
-    cite,
     decode,
     ground,
+    list_citations,
     parse,
     reply,
     spans,
@@ -61,7 +61,7 @@ def test_byte_offsets_become_character_offsets(text):
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "told"),
+    ("start", "end", "result"),
     [
         (1, 2, [(0, 0)]),  # inside a character
         (0, 99, [(0, 3)]),
@@ -73,10 +73,10 @@ def test_byte_offsets_become_character_offsets(text):
         (-5, 2, []),
     ],
 )
-def test_spans_that_cannot_be_are_clamped(start, end, told):
+def test_spans_that_cannot_be_are_clamped(start, end, result):
     segment = {"startIndex": start, "endIndex": end}
     response = parse("€uro"[:3], **ground({"segment": segment, "groundingChunkIndices": [0]}))
-    assert spans(response) == told
+    assert spans(response) == result
 
 
 def test_the_cited_text_has_precedence_over_offsets():
@@ -117,7 +117,7 @@ def test_without_a_part_index_offsets_count_the_whole_text():
 def test_what_has_an_address_is_a_source(word):
     chunks = [{word: {"uri": "https://a.org", "title": "A", "more": 1}}]
     response = parse("x", **ground(support(0, 1, "x", 0), chunks=chunks))
-    assert cite(response) == [("x", "https://a.org")]
+    assert list_citations(response) == [("x", "https://a.org")]
 
 
 def test_sources_without_a_url_are_sent_only_in_the_same_dialect():
@@ -189,7 +189,7 @@ def test_snake_case_is_read_and_only_what_no_citation_has_is_a_loss():
         "grounding_supports": [{"segment": segment, "grounding_chunk_indices": [0]}],
     }
     body = json.dumps(reply("x", grounding_metadata=metadata)).encode()
-    assert cite(DIALECT.parse_response(body)) == [("x", "https://a.org")]
+    assert list_citations(DIALECT.parse_response(body)) == [("x", "https://a.org")]
     losses = [loss.where for loss in translate_response(body, "gemini", "chat").losses]
     assert losses == ["/candidates/0/grounding_metadata/grounding_chunks/1/web/uri"]
 
@@ -207,7 +207,7 @@ def test_metadata_is_rendered_back_once_and_unchanged():
 
 
 def test_a_streamed_text_names_its_sources_before_it_ends():
-    told = decode(
+    body = decode(
         sse(
             reply("Bl", finishReason=None),
             reply("ü", finishReason=None),
@@ -215,16 +215,16 @@ def test_a_streamed_text_names_its_sources_before_it_ends():
             reply("", **ground(support(5, 9, " sky", 1))),
         )
     )
-    kinds = [type(event) for event in told if isinstance(event, PartStarted | PartCited | PartEnded | Native)]
+    kinds = [type(event) for event in body if isinstance(event, PartStarted | PartCited | PartEnded | Native)]
     assert kinds == [PartStarted, PartCited, PartEnded, Native]
-    assert cite(collect(told)) == [(" sky", "https://b.org")]
+    assert list_citations(collect(body)) == [(" sky", "https://b.org")]
 
 
 def test_a_text_that_is_over_cites_nothing_more():
     late = ground(support(0, 3, "one", 0), support(3, 6, "two", 1))
     stream = sse(reply("one", finishReason=None), reply(CALL, finishReason=None), reply("two", **late))
     response = collect(decode(stream))
-    assert cite(response) == [("two", "https://b.org")]
+    assert list_citations(response) == [("two", "https://b.org")]
     translator = StreamTranslator("gemini", "chat")
     translator.feed(stream)
     translator.close()
@@ -237,7 +237,7 @@ def test_a_text_that_is_over_cites_nothing_more():
         "/groundingSupports/0/segment/startIndex",
         "/groundingSupports/0/segment/text",
     }
-    assert cite(parse("one", CALL, "two", **late)) == [("one", "https://a.org"), ("two", "https://b.org")]
+    assert list_citations(parse("one", CALL, "two", **late)) == [("one", "https://a.org"), ("two", "https://b.org")]
 
 
 def test_parts_of_a_stream_are_counted_as_they_are_put_together():
@@ -259,7 +259,7 @@ def test_metadata_of_several_chunks_is_put_together():
         reply("", citationMetadata={"citations": first["citations"] + second["citations"]}),
     )
     response = collect(decode(stream))
-    assert cite(response) == [("ab", "https://a.org"), ("a", "https://c.org"), ("b", "https://d.org")]
+    assert list_citations(response) == [("ab", "https://a.org"), ("a", "https://c.org"), ("b", "https://d.org")]
     kept = {name: json.loads(raw) for name, raw in response.extras.fields.items()}
     assert kept["/candidates/0/citationMetadata"]["citations"] == first["citations"] + second["citations"]
     assert kept[GROUNDING] == {**searched["groundingMetadata"], **ground(support(0, 2, "ab", 0))["groundingMetadata"]}

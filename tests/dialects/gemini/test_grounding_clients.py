@@ -58,12 +58,12 @@ def test_recorded_grounding_reaches_official_clients(client):
     count = 0
     for name, body in with_sources():
         expected = sources_of(DIALECT.parse_response(body))
-        told = READERS[client](translate_response(body, "gemini", client).body)
-        assert [url for url, _ in told] == [item.url for item in expected], name
+        translated = READERS[client](translate_response(body, "gemini", client).body)
+        assert [url for url, _ in translated] == [item.url for item in expected], name
         spanned = [item.start is not None for item in expected]
-        for (_, words), item, known in zip(told, expected, spanned, strict=True):
+        for (_, words), item, known in zip(translated, expected, spanned, strict=True):
             assert not known or words == item.quote, name
-        count += len(told)
+        count += len(translated)
     assert count >= 150
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dialects.outline import get_owned, mark, outline
+from dialects.outline import find_marks, mark, outline
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.traits import Traits
@@ -264,9 +264,9 @@ def test_a_request_in_the_envelope_is_read_by_pointers_into_it():
     bare_model = json.loads(json.dumps(ENVELOPE)) | {"model": "inner"}
     assert render(parse(ENVELOPE)) == bare_model
     assert render(parse(mark(bare_model))) == mark(bare_model)
-    found = list(get_owned(parse(mark({"model": "m", "request": PARTS}))))
+    found = list(find_marks(parse(mark({"model": "m", "request": PARTS}))))
     assert ("", "") in found
-    assert all(where == said for where, said in found if "functionResponse/parts" not in said)
+    assert all(where == output for where, output in found if "functionResponse/parts" not in output)
 
 
 @pytest.mark.parametrize(
@@ -346,8 +346,8 @@ def test_a_request_is_written_as_it_was(name: str):
 
 @pytest.mark.parametrize("name", ["parts", "turns"])
 def test_an_unknown_field_belongs_to_the_nearest_value(name: str):
-    found = [one for one in get_owned(parse(mark(DOCUMENTS[name]))) if "functionResponse/parts" not in one[1]]
-    assert [where for where, _ in found] == [said for _, said in found]
+    found = [one for one in find_marks(parse(mark(DOCUMENTS[name]))) if "functionResponse/parts" not in one[1]]
+    assert [where for where, _ in found] == [output for _, output in found]
     assert found
 
 

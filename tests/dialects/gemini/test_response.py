@@ -308,8 +308,8 @@ CALLED = {"functionCall": {"name": "f", "args": {"a": 1}}}
 
 
 def whole(*parts, **candidate):
-    told = {"content": {"parts": list(parts), "role": "model"}, "finishReason": "STOP", **candidate}
-    return json.dumps({"candidates": [told], "responseId": "r"}).encode()
+    result = {"content": {"parts": list(parts), "role": "model"}, "finishReason": "STOP", **candidate}
+    return json.dumps({"candidates": [result], "responseId": "r"}).encode()
 
 
 @pytest.mark.parametrize(

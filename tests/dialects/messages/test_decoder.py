@@ -118,9 +118,9 @@ def test_every_recorded_stream_matches_the_official_accumulator():
                     assert "".join(part.texts) == block.thinking, name
                     assert (signature.value if signature else "") == (block.signature or ""), name
                 case Opaque(raw=raw):
-                    told = json.loads(raw)
-                    assert told["type"] == block.type, name
-                    assert told.get("input", {}) == (getattr(block, "input", None) or {}), name
+                    body = json.loads(raw)
+                    assert body["type"] == block.type, name
+                    assert body.get("input", {}) == (getattr(block, "input", None) or {}), name
                 case Reasoning(signature=signature):
                     assert signature.value == block.data, name
                 case _:

@@ -203,7 +203,7 @@ Finished finish=Finish(reason='stop', raw='end_turn')
 
 
 def test_the_fields_of_the_message_are_emitted():
-    carried = {name: {"a": 1} for name in ("stop_details", "container", "context_management", "diagnostics")}
+    raw_members = {name: {"a": 1} for name in ("stop_details", "container", "context_management", "diagnostics")}
     usage = {"input_tokens": 1, "cache_read_input_tokens": 2, "service_tier": "x", "new": 1}
     parts = [{"type": "text", "text": "given"}, {"type": "tool_use", "id": "c", "name": "f"}]
     assert (
@@ -215,7 +215,7 @@ def test_the_fields_of_the_message_are_emitted():
                     "model": "m",
                     "content": parts,
                     "usage": usage,
-                    **carried,
+                    **raw_members,
                     "vendor": 1,
                     "none": None,
                 },

@@ -192,8 +192,8 @@ def test_blocks_that_do_not_grow_are_encoded_at_once():
 )
 def test_an_end_that_is_an_error_is_one_frame(event: Event, error: object):
     started = encode([Started("r", "m")])
-    told = encode([Started("r", "m"), event]).removeprefix(started)
-    assert told.startswith("event: error\ndata: {")
-    assert told.count("\n") == 3
-    data = json.loads(told.removeprefix("event: error\ndata: "))
+    result = encode([Started("r", "m"), event]).removeprefix(started)
+    assert result.startswith("event: error\ndata: {")
+    assert result.count("\n") == 3
+    data = json.loads(result.removeprefix("event: error\ndata: "))
     assert data == {"type": "error", "error": error, "request_id": None}

@@ -72,8 +72,8 @@ def parse(status: int, error: Any, **headers: str) -> Problem:
 def test_a_type_decides_against_the_status(word: str, row: tuple[str, int]):
     problem = parse(418, {"type": word, "message": "m"})
     assert (problem.kind, problem.status) == (row[0], 418)
-    told = read_error_event(json.dumps({"type": "error", "error": {"type": word, "message": "m"}}).encode())
-    assert (told.kind, told.status) == row
+    result = read_error_event(json.dumps({"type": "error", "error": {"type": word, "message": "m"}}).encode())
+    assert (result.kind, result.status) == row
 
 
 @pytest.mark.parametrize(("status", "kind"), STATUSES.items())

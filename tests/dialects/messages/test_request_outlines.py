@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dialects.outline import get_owned, mark, outline
+from dialects.outline import find_marks, mark, outline
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.traits import Traits
@@ -243,8 +243,8 @@ def test_a_request_is_written_as_it_was(name: str):
 
 @pytest.mark.parametrize("name", ["blocks", "settings"])
 def test_an_unknown_field_belongs_to_the_nearest_value(name: str):
-    found = list(get_owned(parse(mark(DOCUMENTS[name]))))
-    assert [where for where, _ in found] == [said for _, said in found]
+    found = list(find_marks(parse(mark(DOCUMENTS[name]))))
+    assert [where for where, _ in found] == [output for _, output in found]
     assert found
 
 

@@ -78,7 +78,7 @@ def complete(*output, status="completed"):
     }
 
 
-def list_added(item, index=0):
+def build_added(item, index=0):
     return {"type": "response.output_item.added", "output_index": index, "item": item}
 
 

@@ -6,12 +6,12 @@ from dialects.responses.streams import (
     CALL,
     CREATED,
     arguments,
+    build_added,
     complete,
     decode,
     done,
     encode,
     frames,
-    list_added,
     outcome,
     sse,
     text,
@@ -42,13 +42,13 @@ def test_items_only_in_the_terminal_object_are_emitted():
 
 
 def test_items_only_in_events_are_emitted_once():
-    response = outcome(decode(sse(CREATED, list_added(text("")), done(text("hi")), complete())))
+    response = outcome(decode(sse(CREATED, build_added(text("")), done(text("hi")), complete())))
     assert [part.text for part in response.parts] == ["hi"]
 
 
 def test_items_in_events_and_terminal_object_are_emitted_once_though_their_ids_change():
     first, second = text("hi", id="a"), text("hi", id="b")
-    response = outcome(decode(sse(CREATED, list_added(text("", id="x", content=[])), done(first), complete(second))))
+    response = outcome(decode(sse(CREATED, build_added(text("", id="x", content=[])), done(first), complete(second))))
     assert [part.text for part in response.parts] == ["hi"]
 
 
@@ -56,8 +56,8 @@ def test_parallel_calls_may_interleave_and_are_found_by_output_index():
     other = {**CALL, "id": "fc_2", "call_id": "c2"}
     data = sse(
         CREATED,
-        list_added(CALL, 0),
-        list_added(other, 1),
+        build_added(CALL, 0),
+        build_added(other, 1),
         arguments('{"a"', 0, item_id="changing"),
         arguments('{"b"', 1, item_id="ids"),
         arguments(":1}", 0),
@@ -74,8 +74,8 @@ def test_items_are_found_by_id_though_every_output_index_is_zero():
     other = {**CALL, "id": "fc_2", "call_id": "c2"}
     data = sse(
         CREATED,
-        list_added(CALL, 0),
-        list_added(other, 0),
+        build_added(CALL, 0),
+        build_added(other, 0),
         arguments('{"a":1}', 0, item_id="fc_1"),
         arguments('{"b":2}', 0, item_id="fc_2"),
         done({**CALL, "arguments": '{"a":1}'}, 0),
@@ -95,17 +95,17 @@ def test_items_are_found_by_id_though_every_output_index_is_zero():
     ],
 )
 def test_arguments_are_complete_from_deltas_done_or_the_item(last):
-    response = outcome(decode(sse(CREATED, list_added(CALL), *last, complete())))
+    response = outcome(decode(sse(CREATED, build_added(CALL), *last, complete())))
     assert response.parts[0].arguments == '{"a":1}'
 
 
 def test_a_call_without_arguments_has_an_empty_object():
-    assert outcome(decode(sse(CREATED, list_added(CALL), done(CALL), complete()))).parts[0].arguments == "{}"
+    assert outcome(decode(sse(CREATED, build_added(CALL), done(CALL), complete()))).parts[0].arguments == "{}"
 
 
 def test_a_late_named_call_starts_when_its_name_is_known():
     nameless = {**CALL, "name": "", "call_id": ""}
-    data = sse(CREATED, list_added(nameless), arguments('{"a":1}'), done({**CALL, "arguments": '{"a":1}'}), complete())
+    data = sse(CREATED, build_added(nameless), arguments('{"a":1}'), done({**CALL, "arguments": '{"a":1}'}), complete())
     response = outcome(decode(data))
     assert [(part.name, part.arguments) for part in response.parts] == [("f", '{"a":1}')]
 
@@ -116,7 +116,7 @@ def test_a_call_that_was_cut_is_not_complete():
         "type": "response.incomplete",
         "response": {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": [cut]},
     }
-    for events in ((list_added(CALL), arguments('{"a":'), done(cut)), (list_added(CALL), arguments('{"a":')), ()):
+    for events in ((build_added(CALL), arguments('{"a":'), done(cut)), (build_added(CALL), arguments('{"a":')), ()):
         response = outcome(decode(sse(CREATED, *events, terminal)))
         assert response.parts[0].complete is False
         assert response.finish == Finish("length", "max_output_tokens")
@@ -132,7 +132,7 @@ def test_several_summaries_are_one_part_with_the_final_signature():
     events = decode(
         sse(
             CREATED,
-            list_added(item),
+            build_added(item),
             {"type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": 0, "delta": "one"},
             {
                 "type": "response.reasoning_summary_part.added",
@@ -158,11 +158,11 @@ def test_raw_reasoning_is_emitted_and_encoded_as_content():
         "item_id": "rs_1",
         "delta": "hmm",
     }
-    response = outcome(decode(sse(CREATED, list_added(item), delta, done(final), complete())))
+    response = outcome(decode(sse(CREATED, build_added(item), delta, done(final), complete())))
     assert response.parts[0].texts == ("hmm",)
-    told = frames(encode(replay(response)))
-    assert "response.reasoning_text.delta" in [name for name, _ in told]
-    assert told[-1][1]["response"]["output"][0]["content"] == final["content"]
+    result = frames(encode(replay(response)))
+    assert "response.reasoning_text.delta" in [name for name, _ in result]
+    assert result[-1][1]["response"]["output"][0]["content"] == final["content"]
 
 
 def test_a_text_without_an_added_event_is_emitted():
@@ -189,7 +189,7 @@ def test_a_citation_is_emitted_once():
     }
     delta = {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "hi"}
     response = outcome(
-        decode(sse(CREATED, list_added(text("", content=[])), delta, event, done(final), complete(final)))
+        decode(sse(CREATED, build_added(text("", content=[])), delta, event, done(final), complete(final)))
     )
     assert [citation.url for citation in response.parts[0].citations] == ["https://x", "https://y"]
 
@@ -199,7 +199,15 @@ def test_hosted_items_are_emitted_whole_and_in_order():
     second = {**first, "id": "b"}
     progress = {"type": "response.mcp_list_tools.completed", "output_index": 1, "item_id": "b"}
     events = decode(
-        sse(CREATED, list_added(first, 0), list_added(second, 1), progress, done(second, 1), done(first, 0), complete())
+        sse(
+            CREATED,
+            build_added(first, 0),
+            build_added(second, 1),
+            progress,
+            done(second, 1),
+            done(first, 0),
+            complete(),
+        )
     )
     assert [json.loads(part.raw)["id"] for part in outcome(events).parts] == ["a", "b"]
     assert not any(isinstance(event, Native) and "/stream/" in event.field for event in events)
@@ -254,7 +262,7 @@ def test_an_error_in_the_stream_fails_it_with_the_vendors_class(event, kind):
     [b"", b"data: {broken\n\n", b"data: [DONE]\n\n", b'data: {"type":"response.completed","resp', b"data: \xff\n\n"],
 )
 def test_a_stream_without_its_terminal_event_fails(tail):
-    data = sse(CREATED, list_added(text("", content=[]))) + tail
+    data = sse(CREATED, build_added(text("", content=[]))) + tail
     assert outcome(decode(data)).kind == "malformed_reply"
 
 
@@ -282,7 +290,7 @@ def test_a_message_of_two_parts_is_one_item_again():
     events = decode(
         sse(
             CREATED,
-            list_added(text("", content=[])),
+            build_added(text("", content=[])),
             {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "a"},
             {
                 "type": "response.content_part.added",
@@ -307,7 +315,7 @@ def test_text_whose_only_part_has_index_one_is_not_repeated_by_its_whole_item(cl
     with_item, with_reply = ends
     data = sse(
         CREATED,
-        list_added(text("", content=[])),
+        build_added(text("", content=[])),
         {"type": "response.output_text.delta", "output_index": 0, "content_index": 1, "delta": "Hel"},
         *([done(final)] if with_item else []),
         complete(*([final] if with_reply else [])),
@@ -327,7 +335,7 @@ def test_parts_that_are_counted_from_one_are_matched_in_order():
         {"type": "response.output_text.delta", "output_index": 0, "content_index": index, "delta": delta}
         for index, delta in ((1, "a"), (2, "b"))
     ]
-    response = outcome(decode(sse(CREATED, list_added(text("", content=[])), *deltas, done(final), complete(final))))
+    response = outcome(decode(sse(CREATED, build_added(text("", content=[])), *deltas, done(final), complete(final))))
     assert [part.text for part in response.parts] == ["a", "b"]
 
 
@@ -335,5 +343,5 @@ def test_a_summary_whose_only_index_is_one_is_not_repeated_by_its_whole_item():
     item = {"type": "reasoning", "id": "rs_1", "summary": []}
     final = {**item, "summary": [{"type": "summary_text", "text": "why"}]}
     delta = {"type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": 1, "delta": "wh"}
-    response = outcome(decode(sse(CREATED, list_added(item), delta, done(final), complete(final))))
+    response = outcome(decode(sse(CREATED, build_added(item), delta, done(final), complete(final))))
     assert "".join(response.parts[0].texts) == "why"

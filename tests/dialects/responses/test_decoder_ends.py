@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dialects.outline import outline
-from dialects.responses.streams import CREATED, complete, decode, done, list_added, sse
+from dialects.responses.streams import CREATED, build_added, complete, decode, done, sse
 from dragoman.core.events import Failed
 from dragoman.core.stream import check_events
 from dragoman.dialects.responses.decoder import ResponsesDecoder
@@ -145,8 +145,8 @@ def test_a_done_item_without_its_text_keeps_the_emitted_text():
     message = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
     delta = event("output_text.delta", item_id="msg_1", output_index=0, delta="Hi")
     ended = "PartDelta index=0 text='Hi'\nPartEnded index=0\nFinished"
-    assert ended in outline_events(CREATED, list_added(message), delta, done(message), complete(message))
-    assert ended in outline_events(CREATED, list_added(message), delta, complete(message))
+    assert ended in outline_events(CREATED, build_added(message), delta, done(message), complete(message))
+    assert ended in outline_events(CREATED, build_added(message), delta, complete(message))
 
 
 @pytest.mark.parametrize("number", [-1, 10**9])

@@ -3,7 +3,7 @@
 from typing import Any
 
 from dialects.outline import outline
-from dialects.responses.streams import CALL, CREATED, arguments, complete, decode, done, list_added, sse, text
+from dialects.responses.streams import CALL, CREATED, arguments, build_added, complete, decode, done, sse, text
 from dragoman.core.stream import check_events
 
 
@@ -37,7 +37,7 @@ def test_a_message_is_emitted_as_it_arrives():
         outline_events(
             CREATED,
             event("in_progress", response=CREATED["response"]),
-            list_added(MESSAGE),
+            build_added(MESSAGE),
             event("content_part.added", **AT, part={"type": "output_text", "text": ""}),
             event("output_text.delta", **AT, delta="H"),
             event("output_text.delta", **AT, delta=""),
@@ -81,10 +81,10 @@ def test_calls_are_emitted_as_they_arrive():
     assert (
         outline_events(
             CREATED,
-            list_added(CALL),
+            build_added(CALL),
             arguments('{"a"', item_id="fc_1"),
             arguments(":", item_id="changed"),
-            list_added(CUSTOM, 1),
+            build_added(CUSTOM, 1),
             event("custom_tool_call_input.delta", **at, delta="te"),
             event("custom_tool_call_input.done", **at, input="tex"),
             event("function_call_arguments.done", output_index=0, arguments='{"a":1'),
@@ -119,7 +119,7 @@ def test_reasoning_is_emitted_as_it_arrives():
     assert (
         outline_events(
             CREATED,
-            list_added(REASONING),
+            build_added(REASONING),
             event("reasoning_summary_part.added", **at, summary_index=0, part={"type": "summary_text", "text": ""}),
             event("reasoning_summary_text.delta", **at, summary_index=0, delta="a"),
             event("reasoning_summary_text.done", **at, summary_index=0, text="ab"),
@@ -127,7 +127,7 @@ def test_reasoning_is_emitted_as_it_arrives():
             event("reasoning_summary_text.delta", **at, summary_index=1, delta="c"),
             event("reasoning_text.delta", **at, content_index=0, delta="never"),
             done({**REASONING, "summary": summaries, "encrypted_content": "e"}),
-            list_added({"type": "reasoning", "id": "rs_2", "summary": []}, 1),
+            build_added({"type": "reasoning", "id": "rs_2", "summary": []}, 1),
             event(
                 "content_part.added",
                 item_id="rs_2",
@@ -226,9 +226,9 @@ def test_hosted_items_are_emitted_whole_and_in_their_order():
     assert (
         outline_events(
             CREATED,
-            list_added({"type": "web_search_call", "id": "a"}),
+            build_added({"type": "web_search_call", "id": "a"}),
             event("web_search_call.searching", output_index=0),
-            list_added({"type": "web_search_call", "id": "b"}, 1),
+            build_added({"type": "web_search_call", "id": "b"}, 1),
             done(second, 1),
             event("output_text.delta", item_id="msg_1", output_index=2, delta="x"),
             done(first),
@@ -253,9 +253,9 @@ def test_a_cut_reply_ends_its_parts_as_far_as_they_came():
     assert (
         outline_events(
             CREATED,
-            list_added(CALL),
+            build_added(CALL),
             arguments('{"a"', item_id="fc_1"),
-            list_added(CUSTOM, 1),
+            build_added(CUSTOM, 1),
             event("custom_tool_call_input.delta", **at, delta="te"),
             {
                 "type": "response.incomplete",
@@ -290,7 +290,7 @@ Finished finish=Finish(reason='length', raw='max_output_tokens')
 
 def test_a_call_without_arguments_has_none():
     assert (
-        outline_events(CREATED, list_added(CALL), complete())
+        outline_events(CREATED, build_added(CALL), complete())
         == """\
 Started id='r' model='m' created=1
 PartStarted index=0 part=ToolCall(where='/output/0', extras=responses{'/id': '"fc_1"'}, id='c1', name='f', arguments='')
@@ -305,8 +305,8 @@ def test_empty_reasoning_keeps_its_position():
     assert (
         outline_events(
             CREATED,
-            list_added(REASONING),
-            list_added(CALL, 1),
+            build_added(REASONING),
+            build_added(CALL, 1),
             done(CALL, 1),
             done({**REASONING, "encrypted_content": "e"}),
             complete(),
@@ -328,7 +328,7 @@ Finished finish=Finish(reason='tool_calls', raw='completed')
 def test_an_added_part_without_deltas_is_emitted():
     assert (
         outline_events(
-            CREATED, list_added(MESSAGE), event("content_part.added", **AT, part={"type": "output_text"}), complete()
+            CREATED, build_added(MESSAGE), event("content_part.added", **AT, part={"type": "output_text"}), complete()
         )
         == """\
 Started id='r' model='m' created=1
@@ -338,10 +338,10 @@ Finished finish=Finish(reason='stop', raw='completed')
 """
     )
     assert (
-        outline_events(CREATED, list_added(MESSAGE), event("content_part.added", **AT), complete()).count("Text(") == 1
+        outline_events(CREATED, build_added(MESSAGE), event("content_part.added", **AT), complete()).count("Text(") == 1
     )
     assert "Text(" not in outline_events(
-        CREATED, list_added(MESSAGE), event("content_part.added", **AT, part={"type": "odd"}), complete()
+        CREATED, build_added(MESSAGE), event("content_part.added", **AT, part={"type": "odd"}), complete()
     )
 
 
@@ -351,10 +351,10 @@ def test_an_item_announced_twice_is_one_until_it_is_done():
     assert (
         outline_events(
             CREATED,
-            list_added(CALL),
-            list_added(CALL),
+            build_added(CALL),
+            build_added(CALL),
             done(whole),
-            list_added({**CALL, "call_id": "c2"}, 1),
+            build_added({**CALL, "call_id": "c2"}, 1),
             done(again, 1),
             complete(whole, again),
         )
@@ -375,7 +375,7 @@ def test_a_done_part_without_an_index_is_emitted_whole():
     whole = {"type": "output_text", "text": "Hi!", "annotations": [NOTE]}
     done_part = event("content_part.done", item_id="msg_1", part=whole)
     events = outline_events(
-        CREATED, list_added(MESSAGE), event("output_text.delta", **AT, delta="H"), done_part, complete()
+        CREATED, build_added(MESSAGE), event("output_text.delta", **AT, delta="H"), done_part, complete()
     )
     assert "PartDelta index=0 text='i!'\nPartCited index=0" in events
 
@@ -383,8 +383,8 @@ def test_a_done_part_without_an_index_is_emitted_whole():
 def test_added_raw_reasoning_without_deltas_is_emitted():
     announced = event("content_part.added", item_id="rs_1", output_index=0, part={"type": "reasoning_text"})
     assert "part=Reasoning(where='/output/0', spelling='content'" in outline_events(
-        CREATED, list_added(REASONING), announced, complete()
+        CREATED, build_added(REASONING), announced, complete()
     )
     assert "part=Reasoning(where='/output/0', extras" in outline_events(
-        CREATED, list_added(REASONING), list_added(CALL, 1), complete()
+        CREATED, build_added(REASONING), build_added(CALL, 1), complete()
     )

@@ -75,11 +75,11 @@ def test_every_encoded_event_is_of_its_official_type():
 
     adapter = TypeAdapter(ResponseStreamEvent)
     request = DIALECT.parse_request(Call(b'{"model":"m","input":"x","tools":[{"type":"function","name":"f"}]}'))
-    told = frames(encode(replay(FOREIGN), request))
-    for name, data in told:
+    result = frames(encode(replay(FOREIGN), request))
+    for name, data in result:
         assert name == data["type"]
         adapter.validate_python(data)
-    assert [data["sequence_number"] for _, data in told] == list(range(len(told)))
+    assert [data["sequence_number"] for _, data in result] == list(range(len(result)))
 
 
 def test_items_open_and_close_one_after_the_other():
@@ -125,12 +125,12 @@ def test_a_failure_reaches_codex_and_the_official_client():
     data = encode(
         [Started("r", "m"), PartStarted(0, Text(text="")), PartDelta(0, "half"), Failed(Problem("overloaded", "busy"))]
     )
-    told = frames(data)
-    assert [name for name, _ in told[-2:]] == ["response.failed", "error"]
-    assert told[-2][1]["response"]["error"] == {"code": "server_is_overloaded", "message": "busy"}
-    assert told[-1][1] == {
+    result = frames(data)
+    assert [name for name, _ in result[-2:]] == ["response.failed", "error"]
+    assert result[-2][1]["response"]["error"] == {"code": "server_is_overloaded", "message": "busy"}
+    assert result[-1][1] == {
         "type": "error",
-        "sequence_number": len(told) - 1,
+        "sequence_number": len(result) - 1,
         "code": "server_is_overloaded",
         "message": "busy",
         "param": None,
@@ -152,9 +152,9 @@ def test_a_failure_before_the_start_still_starts():
     [("malformed_call", "malformed_function_call"), ("filtered", "invalid_prompt"), ("other", "server_error")],
 )
 def test_a_finish_that_must_not_pass_for_success_fails(reason, code):
-    told = frames(encode([Started("r", "m"), Finished(Finish(reason, "X"))]))
-    assert [name for name, _ in told[-2:]] == ["response.failed", "error"]
-    assert told[-1][1]["code"] == code
+    result = frames(encode([Started("r", "m"), Finished(Finish(reason, "X"))]))
+    assert [name for name, _ in result[-2:]] == ["response.failed", "error"]
+    assert result[-1][1]["code"] == code
 
 
 def chunk(delta, finish=None):

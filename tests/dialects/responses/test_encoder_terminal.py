@@ -87,8 +87,8 @@ def test_the_terminal_object_is_the_whole_reply():
 def test_a_status_of_this_dialect_survives_a_round_trip(status: str, name: str):
     given: list[Event] = [Native("responses", "/status", b'"odd"')] if status == "odd" else []
     finish = Finish("stop" if status == "completed" else "other", status)
-    told, last = frames(encode([STARTED, *given, Finished(finish)]))[-1]
-    assert (told, last["response"]["status"]) == (name, status)
+    result, last = frames(encode([STARTED, *given, Finished(finish)]))[-1]
+    assert (result, last["response"]["status"]) == (name, status)
 
 
 def test_a_reply_without_an_id_gets_one_made_of_its_model():

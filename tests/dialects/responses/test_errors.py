@@ -62,8 +62,8 @@ def test_every_recorded_error_keeps_its_message():
         reply = build_error(problem)
         assert reply.status == row["status"]
         if isinstance(error, dict):
-            told = json.loads(reply.body)["error"]
-            assert {name: told[name] for name, value in error.items() if value is not None} == {
+            result = json.loads(reply.body)["error"]
+            assert {name: result[name] for name, value in error.items() if value is not None} == {
                 name: value for name, value in error.items() if value is not None
             }
 
@@ -109,8 +109,8 @@ def test_every_kind_can_be_written_and_read_again():
     for kind in KINDS:
         reply = build_error(Problem(kind, "words"))
         # To whoever reads it, a reply that nobody could read, or an upstream out of reach, is a server that failed.
-        told = "internal" if kind in {"malformed_reply", "unreachable"} else kind
-        assert parse_error(reply.status, reply.headers, reply.body).kind == told
+        result = "internal" if kind in {"malformed_reply", "unreachable"} else kind
+        assert parse_error(reply.status, reply.headers, reply.body).kind == result
 
 
 @pytest.mark.parametrize(

@@ -208,8 +208,8 @@ def test_a_retry_delay_is_once_in_the_header_and_once_in_the_message():
     reply = DIALECT.build_error(Problem("rate_limit", "Slow. ", retry_after=4.5))
     assert reply.headers == {"content-type": "application/json", "retry-after": "5", "retry-after-ms": "4500"}
     assert json.loads(reply.body)["error"]["message"] == "Slow. Please try again in 4.5s."
-    said = DIALECT.build_error(Problem("rate_limit", "try again in 5s", retry_after=4))
-    assert json.loads(said.body)["error"]["message"] == "try again in 5s"
+    error_reply = DIALECT.build_error(Problem("rate_limit", "try again in 5s", retry_after=4))
+    assert json.loads(error_reply.body)["error"]["message"] == "try again in 5s"
     late = DIALECT.build_error(Problem("overloaded", "busy", retry_after=3))
     assert (late.headers["retry-after"], json.loads(late.body)["error"]["message"]) == ("3", "busy")
 

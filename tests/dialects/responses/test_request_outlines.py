@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dialects.outline import get_owned, mark, outline
+from dialects.outline import find_marks, mark, outline
 from dragoman.core.request import Request
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
@@ -395,6 +395,6 @@ def test_a_tool_is_parsed_alike_next_to_unknown_ones(tool: dict[str, Any]):
 
 @pytest.mark.parametrize("name", ["items", "media"])
 def test_an_unknown_field_belongs_to_the_nearest_value(name: str):
-    found = list(get_owned(parse(mark(DOCUMENTS[name]))))
-    assert [where for where, _ in found] == [said for _, said in found]
+    found = list(find_marks(parse(mark(DOCUMENTS[name]))))
+    assert [where for where, _ in found] == [output for _, output in found]
     assert found

@@ -266,8 +266,8 @@ def test_a_foreign_reply_becomes_valid_items():
 def test_a_foreign_finish_reason_is_rendered_as_the_nearest_status(finish, parts, status, word):
     body = build(Response(id="x", model="m", parts=parts, finish=Finish(finish, "FOREIGN_WORD")))
     assert body["status"] == status
-    told = body["error"]["code"] if status == "failed" else (body["incomplete_details"] or {}).get("reason")
-    assert told == word
+    result = body["error"]["code"] if status == "failed" else (body["incomplete_details"] or {}).get("reason")
+    assert result == word
 
 
 def test_the_clients_own_request_is_echoed():

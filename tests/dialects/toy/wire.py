@@ -12,7 +12,7 @@ NAME = ISSUER = "toy"
 
 
 class SayLine(Wire, tag="say"):
-    """What somebody says."""
+    """A line of text in a conversation."""
 
     by: Literal["rule", "human", "model"]
     text: str

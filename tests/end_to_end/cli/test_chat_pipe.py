@@ -75,14 +75,14 @@ def chat(simulator: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     for name in ("GEMINI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_CLOUD_PROJECT", "DRAGOMAN_CONFIG"):
         monkeypatch.delenv(name, raising=False)
 
-    def run(*arguments: str, said: str = "", more: str = "") -> tuple[int, str, str]:
+    def run(*arguments: str, typed: str = "", more: str = "") -> tuple[int, str, str]:
         (tmp_path / "dragoman.toml").write_text(
             f'[upstreams.gemini]\nkind = "gemini"\napi_key = "k"\nbase_url = "{simulator.base_url}"\n{more}'
         )
-        monkeypatch.setattr(sys, "stdin", io.StringIO(said))
+        monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
         code = main(["chat", *arguments])
-        told = capsys.readouterr()
-        return code, told.out, told.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
     return run
 
@@ -101,7 +101,7 @@ def test_once_writes_only_the_answer_to_stdout_and_calls_to_stderr(chat, simulat
 
 
 def test_once_takes_its_prompt_from_standard_input_and_shows_calls_whole_if_wanted(chat):
-    code, out, err = chat("--once", "-", "--verbose", said="call web_fetch\n")
+    code, out, err = chat("--once", "-", "--verbose", typed="call web_fetch\n")
     assert (code, out) == (0, "`````\nIt came to this.\n")
     assert '[1] web_fetch\n    {\n      "url": "https://example.invalid/' in err
 
@@ -138,7 +138,7 @@ def test_without_a_terminal_a_tool_with_side_effects_runs_only_if_it_was_approve
 
 def test_an_unparsable_text_call_is_reported_but_not_as_an_answer(chat):
     textual = 'text_calls = "legacy"\n'
-    for arguments in ({"said": "broken\n/save talk.md\n"}, {}):
+    for arguments in ({"typed": "broken\n/save talk.md\n"}, {}):
         _, out, err = chat(*(() if arguments else ("--once", "broken")), more=textual, **arguments)
         assert "TOOL_CALL" not in out + err
         assert "(the model made a call that could not be parsed)" in err
@@ -147,16 +147,16 @@ def test_an_unparsable_text_call_is_reported_but_not_as_an_answer(chat):
 
 
 def test_lines_of_a_pipe_are_one_conversation_and_a_failed_turn_leaves_no_trace_in_it(chat, simulator):
-    code, out, err = chat(said="hello\n\nfail 401\n/nope\nyou there?\n")
+    code, out, err = chat(typed="hello\n\nfail 401\n/nope\nyou there?\n")
     assert out == "You said hello.\nYou said you there?.\n"
     assert code == 1
     assert "unknown command /nope; /help lists the commands" in err
-    told = request_at(simulator)["contents"]
-    assert [part["text"] for turn in told for part in turn["parts"]] == ["hello", "You said hello.", "you there?"]
+    result = request_at(simulator)["contents"]
+    assert [part["text"] for turn in result for part in turn["parts"]] == ["hello", "You said hello.", "you there?"]
 
 
 def test_calls_that_were_run_before_a_turn_failed_stay_in_the_conversation(chat, simulator):
-    code, out, _ = chat(said="hello\ncall web_fetch\nyou there?\n")
+    code, out, _ = chat(typed="hello\ncall web_fetch\nyou there?\n")
     assert (code, out) == (1, "You said hello.\nLet me see.\nYou said you there?.\n")
     parts = [part for turn in request_at(simulator)["contents"] for part in turn["parts"]]
     assert [next(iter(part)) for part in parts if "functionCall" in part or "functionResponse" in part] == [
@@ -168,7 +168,7 @@ def test_calls_that_were_run_before_a_turn_failed_stay_in_the_conversation(chat,
 def test_a_conversation_is_saved_for_people_and_for_programs(chat, tmp_path):
     (tmp_path / "mine.md").write_text("mine")
     code, out, err = chat(
-        said="call web_fetch\n/save talk.md\n/save talk.json\n/save mine.md\n/save no/x\n/save talk.md\n"
+        typed="call web_fetch\n/save talk.md\n/save talk.json\n/save mine.md\n/save no/x\n/save talk.md\n"
     )
     assert code == 1
     assert out == "Let me see.\n`````\nIt came to this.\n"
@@ -190,7 +190,7 @@ def test_a_conversation_is_saved_for_people_and_for_programs(chat, tmp_path):
 
 
 def test_what_a_command_lists_is_an_answer_too(chat):
-    code, out, err = chat(said="/tools\n/help\n/new\n")
+    code, out, err = chat(typed="/tools\n/help\n/new\n")
     assert code == 0
     assert out.startswith("web_fetch (returns untrusted text; can send data out)\n")
     assert "/save FILE" in out
@@ -202,7 +202,7 @@ def test_a_named_conversation_continues_in_the_next_process_and_can_be_reset(cha
     chat("--session", "tale", "--once", "call web_fetch")
     chat("--session", "tale", "--once", "hello")
     assert [turn["role"] for turn in request_at(simulator)["contents"]] == ["user", "model", "user", "model", "user"]
-    chat("--session", "tale", said="/new\nonce more\n")
+    chat("--session", "tale", typed="/new\nonce more\n")
     chat("--session", "tale", "--once", "and on")
     texts = [part["text"] for turn in request_at(simulator)["contents"] for part in turn["parts"]]
     assert texts == ["once more", "You said once more.", "and on"]
@@ -242,7 +242,7 @@ def test_a_named_conversation_has_the_same_local_owner_as_those_of_query():
 
 def test_another_model_answers_from_the_next_turn_on_and_an_agent_brings_its_own_tools(chat, simulator):
     agent = f'{MODELS}[agents.helper]\nmodel = "gemini/gemini-2.5-pro"\ntools = ["web_fetch"]\nsystem = "Be kind."\n'
-    code, out, err = chat("--no-tools", said="hello\n/model nobody/x\n/model helper\nhi\n/model\n", more=agent)
+    code, out, err = chat("--no-tools", typed="hello\n/model nobody/x\n/model helper\nhi\n/model\n", more=agent)
     assert "no upstream is configured for the model 'nobody/x'" in err
     assert code == 1
     assert "switched to helper" in err
@@ -289,7 +289,7 @@ def test_an_unavailable_tool_server_is_reported_and_the_chat_continues(chat):
 
 @pytest.mark.parametrize("arguments", [["--once", " "], ["--once", "-"]])
 def test_an_empty_prompt_is_not_sent(chat, simulator, arguments):
-    code, out, err = chat(*arguments, said="\n")
+    code, out, err = chat(*arguments, typed="\n")
     assert (code, out) == (2, "")
     assert "--once: the prompt is empty" in err
     assert not simulator.requests

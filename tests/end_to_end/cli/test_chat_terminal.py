@@ -1,4 +1,4 @@
-"""`dragoman chat` on a real terminal: text is shown as it arrives, the user is asked for approval, Ctrl-C ends a turn."""
+"""`dragoman chat` on a real terminal: text is shown as it arrives, the user approves calls, Ctrl-C ends a turn."""
 
 import asyncio
 import re
@@ -159,9 +159,9 @@ def test_ctrl_c_ends_the_turn_and_the_next_one_continues_the_conversation(tmp_pa
         assert "stopped" in seen.prompt()
         seen.type("hello\n")
         assert "You said hello." in seen.prompt()
-        told = simulator.requests[-1].json()["contents"]
-        assert [turn["role"] for turn in told] == ["user", "model", "user"]
-        assert told[1]["parts"][0]["text"].startswith("0 1 2 3 4 5 6 7 8 9")
+        body = simulator.requests[-1].json()["contents"]
+        assert [turn["role"] for turn in body] == ["user", "model", "user"]
+        assert body[1]["parts"][0]["text"].startswith("0 1 2 3 4 5 6 7 8 9")
         seen.interrupt()
         assert "again to leave" in seen.prompt()
         seen.interrupt()
@@ -203,21 +203,21 @@ def test_after_a_page_was_read_the_next_needs_approval_and_always_applies_to_its
         run_in_thread(lambda: listen(_page), "pages") as one,
         run_in_thread(lambda: listen(_page), "more") as two,
     ):
-        here, there = (pages.base_url.removeprefix("http://") for pages in (one, two))
+        first, second = (pages.base_url.removeprefix("http://") for pages in (one, two))
         options = ("--tools", "web_fetch", "--yes", "web_fetch")
-        with chat(tmp_path, *options, more=f'[web]\nprivate = ["{here}", "{there}"]\n') as (seen, _):
+        with chat(tmp_path, *options, more=f'[web]\nprivate = ["{first}", "{second}"]\n') as (seen, _):
             seen.prompt()
-            seen.type(f"fetch {here}/a\n")
+            seen.type(f"fetch {first}/a\n")
             assert "run it?" not in seen.prompt()
-            seen.type(f"fetch {here}/b\n")
+            seen.type(f"fetch {first}/b\n")
             asked = seen.expect("how all: ")
             assert "something untrusted was read before" in asked
-            assert f"`always` allows every call of web_fetch to {here} in this conversation" in asked
+            assert f"`always` allows every call of web_fetch to {first} in this conversation" in asked
             seen.type("a\n")
             assert was_run(seen.prompt(), 2)
-            seen.type(f"fetch {here}/c\n")
+            seen.type(f"fetch {first}/c\n")
             assert was_run(seen.prompt(), 3)
-            seen.type(f"fetch {there}/d\n")
+            seen.type(f"fetch {second}/d\n")
             seen.expect("how all: ")
             seen.type("n\n")
             assert "← [4] web_fetch: denied" in seen.prompt()

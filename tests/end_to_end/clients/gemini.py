@@ -53,13 +53,13 @@ class Client:
         )
         assert chunks[-1].candidates[0].finish_reason == "STOP"
         usage = chunks[-1].usage_metadata
-        spoken = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)
+        texts = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)
         return Reply(
             text="".join(part.text for part in parts if part.text and not part.thought),
             thought="".join(part.text for part in parts if part.text and part.thought),
             calls=calls,
             finish="calls" if calls else "stop",
-            tokens=(usage.prompt_token_count, spoken),
+            tokens=(usage.prompt_token_count, texts),
         )
 
     def answer(self, calls: tuple[Call, ...], results: tuple[Result, ...]) -> None:

@@ -45,9 +45,9 @@ def gateway():
 
 def test_an_agent_stops_when_its_money_is_spent(gateway):
     before = len(gateway.simulator.requests)
-    heard = Client(gateway, "chat", stream=False, model="cheap").ask("go")
-    assert heard.finish == "length"
-    assert heard.usage[0] >= 500
+    reply = Client(gateway, "chat", stream=False, model="cheap").ask("go")
+    assert reply.finish == "length"
+    assert reply.usage[0] >= 500
     assert len(gateway.simulator.requests) - before < 20
 
 
@@ -73,9 +73,9 @@ def test_an_agent_that_could_not_work_as_it_is_configured_is_refused(agent, key,
     sessions = SessionsTable(url=f"sqlite:///{tmp_path}/s.db")
     config = Config(upstreams={"m": nowhere, "n": nowhere}, agents={"a": agent}, sessions=sessions)
 
-    async def opened():
+    async def open_services():
         async with open_gateway_services(config):
             pass
 
     with pytest.raises(ConfigError, match=key):
-        asyncio.run(opened())
+        asyncio.run(open_services())

@@ -77,17 +77,17 @@ def _result_text(content):
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_results_of_client_and_gateway_are_in_the_order_of_the_calls_on_every_turn(gateway, dialect, model):
     client = Client(gateway, dialect, stream=True, model=model)
-    heard = client.ask("twice", schemas=BOTH)
-    assert [name for _, name, _ in heard.calls] == ["get_weather", "get_time"]
-    client.answer(heard, {"get_weather": "sunny", "get_time": "noon"})
-    heard = client.ask(schemas=BOTH)
-    assert [name for _, name, _ in heard.calls] == ["get_weather"]
-    client.answer(heard, {"get_weather": "rainy"})
+    reply = client.ask("twice", schemas=BOTH)
+    assert [name for _, name, _ in reply.calls] == ["get_weather", "get_time"]
+    client.answer(reply, {"get_weather": "sunny", "get_time": "noon"})
+    reply = client.ask(schemas=BOTH)
+    assert [name for _, name, _ in reply.calls] == ["get_weather"]
+    client.answer(reply, {"get_weather": "rainy"})
     client.ask(schemas=BOTH)
-    told = results_in(gateway)
-    assert told == [("sunny", "<a>", "noon", "3", "<b>"), ("rainy", "<a>")]
+    result = results_in(gateway)
+    assert result == [("sunny", "<a>", "noon", "3", "<b>"), ("rainy", "<a>")]
     client.ask("and now?", schemas=BOTH)
-    assert results_in(gateway) == told
+    assert results_in(gateway) == result
     assert gateway.simulator.requests[-1].status == 200
 
 
@@ -95,8 +95,8 @@ def test_results_of_client_and_gateway_are_in_the_order_of_the_calls_on_every_tu
 def test_thoughts_come_back_where_the_model_had_them(gateway, stream):
     client = Client(gateway, "messages", stream=stream, model="my-claude")
     more = {"schemas": BOTH, "thinking": {"type": "adaptive"}}
-    heard = client.ask("think", **more)
-    client.answer(heard, {"get_weather": "sunny", "get_time": "noon"})
+    reply = client.ask("think", **more)
+    client.answer(reply, {"get_weather": "sunny", "get_time": "noon"})
     assert "sunny" in client.ask(**more).text
     assistant = gateway.simulator.requests[-1].json()["messages"][1]["content"]
     assert [block["type"] for block in assistant] == ["thinking", "text", *["tool_use"] * 5]
@@ -104,8 +104,8 @@ def test_thoughts_come_back_where_the_model_had_them(gateway, stream):
 
 def test_results_in_another_order_are_put_in_that_of_the_calls(gateway):
     client = Client(gateway, "chat", stream=False, model="my-gem")
-    heard = client.ask("go", schemas=BOTH)
-    client.answer(heard, {"get_weather": "sunny", "get_time": "noon"})
+    reply = client.ask("go", schemas=BOTH)
+    client.answer(reply, {"get_weather": "sunny", "get_time": "noon"})
     client.history[-2:] = reversed(client.history[-2:])
     client.ask(schemas=BOTH)
     assert results_in(gateway) == [("sunny", "<a>", "noon", "3", "<b>")]
@@ -113,20 +113,20 @@ def test_results_in_another_order_are_put_in_that_of_the_calls(gateway):
 
 def test_a_result_that_the_client_does_not_send_is_marked_as_missing(gateway):
     client = Client(gateway, "chat", stream=False, model="my-gem")
-    heard = client.ask("go", schemas=BOTH)
-    client.answer(heard, {"get_weather": "sunny", "get_time": "noon"})
+    reply = client.ask("go", schemas=BOTH)
+    client.answer(reply, {"get_weather": "sunny", "get_time": "noon"})
     client.history.pop()
     client.ask("never mind the time", schemas=BOTH)
-    (told,) = results_in(gateway)
-    assert told[:2] == ("sunny", "<a>")
-    assert "no result" in told[2]
-    assert told[3:] == ("3", "<b>")
+    (result,) = results_in(gateway)
+    assert result[:2] == ("sunny", "<a>")
+    assert "no result" in result[2]
+    assert result[3:] == ("3", "<b>")
 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_another_upstream_continues_a_run_when_one_fails_midway(dialect, stream):
-    def failing(received):
+    def fail(received):
         if received.api == "chat" and received.request.turns[-1].results:
             return read_fault("503")
         if received.request.turns[-1].results:
@@ -136,9 +136,9 @@ def test_another_upstream_continues_a_run_when_one_fails_midway(dialect, stream)
     models = {"either": ("openai/gpt-5.2", "anthropic/claude-opus-4-8", "gemini/gemini-3.8-flash")}
     agents = {"helper": AgentTable(model="either", tools=("files",))}
     with (
-        in_thread(script=failing) as simulator,
+        in_thread(script=fail) as simulator,
         run_server_gateway(simulator, agents=agents, tools=toolbox(), models=models) as gateway,
     ):
-        heard = Client(gateway, dialect, stream=stream, model="helper").ask("go")
-        assert heard.text == "I read.\n\nIt said <a>"
+        reply = Client(gateway, dialect, stream=stream, model="helper").ask("go")
+        assert reply.text == "I read.\n\nIt said <a>"
         assert [seen.api for seen in simulator.requests] == ["chat", "chat", "messages"]

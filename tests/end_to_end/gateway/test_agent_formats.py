@@ -18,7 +18,7 @@ MODELS = {"chat": "my-gem", "responses": "my-claude", "messages": "my-resp", "ge
 
 
 class Sum(BaseModel):
-    """What is asked for."""
+    """The output schema of the requests."""
 
     total: int
 
@@ -91,9 +91,9 @@ def test_text_next_to_a_client_call_is_returned_in_any_format(gateway, stream):
     client = Client(gateway, "chat", stream=stream, model="my-claude")
     schema = {"name": "sum", "schema": Sum.model_json_schema() | {"additionalProperties": False}}
     more = {"schemas": WEATHER, "response_format": {"type": "json_schema", "json_schema": schema}}
-    heard = client.ask("Add, and ask for the weather.", **more)
-    assert (heard.text, [name for _, name, _ in heard.calls]) == ("I ask.", ["get_weather"])
-    client.answer(heard, {"get_weather": "sunny"})
+    reply = client.ask("Add, and ask for the weather.", **more)
+    assert (reply.text, [name for _, name, _ in reply.calls]) == ("I ask.", ["get_weather"])
+    client.answer(reply, {"get_weather": "sunny"})
     assert client.ask(**more).text == '{"total": 3}'
 
 
@@ -117,8 +117,8 @@ def test_tools_of_a_program_are_not_reported_as_unknown_names(gateway, caplog):
             simulator, agents={"a": AgentTable(model="gpt", tools=("add", "files", "subtract"))}, tools=toolbox()
         ),
     ):
-        told = [record.getMessage() for record in caplog.records if "unknown tool or server" in record.getMessage()]
-    assert [words.partition(": ")[2].partition(";")[0] for words in told] == ["unknown tool or server 'subtract'"]
+        lines = [record.getMessage() for record in caplog.records if "unknown tool or server" in record.getMessage()]
+    assert [words.partition(": ")[2].partition(";")[0] for words in lines] == ["unknown tool or server 'subtract'"]
     client = Client(gateway, "chat", stream=False, model="gpt")
     with pytest.raises(openai.BadRequestError, match=r"known names are .*add"):
         client.ask("go", headers={"x-dragoman-tools": "zzzzzzz"})

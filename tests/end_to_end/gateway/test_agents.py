@@ -27,7 +27,7 @@ WAYS, FEWER = ways(2), ways(5)
 
 
 def toolbox():
-    """Tools of two servers, and one that is nobody's."""
+    """Tools of two servers, and one without a server."""
     tools = Registry()
 
     def read(path: str) -> str:
@@ -43,8 +43,8 @@ def toolbox():
     return tools
 
 
-def calls(*wanted):
-    return tuple(Call(id=f"c{at}", name=name, arguments=arguments) for at, (name, arguments) in enumerate(wanted))
+def calls(*expected):
+    return tuple(Call(id=f"c{at}", name=name, arguments=arguments) for at, (name, arguments) in enumerate(expected))
 
 
 def write_script(received):
@@ -61,10 +61,10 @@ def write_script(received):
         case "own", 0:
             return Answer(text="I read.", calls=calls(("files__read", {"path": "a"})), end="calls")
         case "mixed", 0:
-            wanted = calls(
+            expected = calls(
                 ("files__read", {"path": "a"}), ("get_weather", {"city": "Rome"}), ("add", {"one": 1, "other": 2})
             )
-            return Answer(thought="All at once.", text="I look.", calls=wanted, end="calls")
+            return Answer(thought="All at once.", text="I look.", calls=expected, end="calls")
         case "theirs", 0:
             return Answer(calls=calls(("get_weather", {"city": "Oslo"})), end="calls")
         case "late", 0:
@@ -84,12 +84,16 @@ def write_script(received):
 @pytest.fixture(scope="module")
 def gateway():
     from dragoman.simulator.runner import in_thread
+    from server.conftest import run_server_gateway
 
     agents = {
         f"helper-{name}": AgentTable(model=name, tools=("files", "add"), system="You are a helper.") for name in MODELS
     }
     agents["brief"] = AgentTable(model="gpt", tools=("add",), limits=AgentLimits(turns=2))
-    with in_thread(script=write_script) as simulator, serving(simulator, agents=agents, tools=toolbox()) as running:
+    with (
+        in_thread(script=write_script) as simulator,
+        run_server_gateway(simulator, agents=agents, tools=toolbox()) as running,
+    ):
         yield running
 
 
@@ -98,17 +102,17 @@ def list_seen_since(gateway, before):
     return list(gateway.simulator.requests)[before:]
 
 
-def pieces(dialect, heard):
+def pieces(dialect, received):
     """The texts of a reply, each from what it has for itself in its dialect."""
     match dialect:
         case "chat":
-            return [heard.raw.choices[0].message.content]
+            return [received.raw.choices[0].message.content]
         case "responses":
-            return [part.text for item in heard.raw.output if item.type == "message" for part in item.content]
+            return [part.text for item in received.raw.output if item.type == "message" for part in item.content]
         case "messages":
-            return [block.text for block in heard.raw.content if block.type == "text"]
+            return [block.text for block in received.raw.content if block.type == "text"]
         case _:
-            parts = [part for chunk in heard.raw for part in chunk.candidates[0].content.parts or ()]
+            parts = [part for chunk in received.raw for part in chunk.candidates[0].content.parts or ()]
             return [part.text for part in parts if part.text and not part.thought]
 
 
@@ -116,10 +120,10 @@ def pieces(dialect, heard):
 def test_an_agent_runs_its_own_tools_and_its_client_gets_one_answer(gateway, dialect, upstream, stream):
     before = len(gateway.simulator.requests)
     client = Client(gateway, dialect, stream=stream, model=f"helper-{upstream}")
-    heard = client.ask("own")
-    assert heard.calls == []
-    assert heard.text == "I read.\n\nIt said: <a>"
-    assert pieces(dialect, heard) == ([heard.text] if dialect == "chat" else ["I read.", "\n\nIt said: <a>"])
+    reply = client.ask("own")
+    assert reply.calls == []
+    assert reply.text == "I read.\n\nIt said: <a>"
+    assert pieces(dialect, reply) == ([reply.text] if dialect == "chat" else ["I read.", "\n\nIt said: <a>"])
     seen = list_seen_since(gateway, before)
     assert [one.status for one in seen] == [200, 200]
     assert "You are a helper." in seen[0].body.decode()
@@ -131,10 +135,10 @@ def test_an_agent_runs_its_own_tools_and_its_client_gets_one_answer(gateway, dia
 def test_calls_of_both_kinds_in_one_turn_are_run_where_they_belong(gateway, dialect, upstream, stream):
     before = len(gateway.simulator.requests)
     client = Client(gateway, dialect, stream=stream, model=f"helper-{upstream}")
-    heard = client.ask("mixed", schemas=WEATHER)
-    assert [(name, arguments) for _, name, arguments in heard.calls] == [("get_weather", {"city": "Rome"})]
-    assert heard.text == "I look."
-    client.answer(heard, {"get_weather": "sunny"})
+    reply = client.ask("mixed", schemas=WEATHER)
+    assert [(name, arguments) for _, name, arguments in reply.calls] == [("get_weather", {"city": "Rome"})]
+    assert reply.text == "I look."
+    client.answer(reply, {"get_weather": "sunny"})
     again = client.ask(schemas=WEATHER)
     sunny = '{"result": "sunny"}' if dialect == "gemini" else "sunny"
     assert again.text == f"It said: <a>, {sunny}, 3"
@@ -147,10 +151,10 @@ def test_calls_of_both_kinds_in_one_turn_are_run_where_they_belong(gateway, dial
 def test_a_client_call_after_a_gateway_turn_continues_with_the_whole_history(gateway, dialect, stream):
     before = len(gateway.simulator.requests)
     client = Client(gateway, dialect, stream=stream, model="helper-gem")
-    heard = client.ask("late", schemas=WEATHER)
-    ((_, name, arguments),) = heard.calls
+    reply = client.ask("late", schemas=WEATHER)
+    ((_, name, arguments),) = reply.calls
     assert (name, arguments) == ("get_weather", {"city": "Rome"})
-    client.answer(heard, {"get_weather": "sunny"})
+    client.answer(reply, {"get_weather": "sunny"})
     client.ask(schemas=WEATHER)
     client.ask("and now?", schemas=WEATHER)
     contents = gateway.simulator.requests[-1].json()["contents"]
@@ -166,8 +170,8 @@ def test_a_client_call_after_a_gateway_turn_continues_with_the_whole_history(gat
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_a_header_brings_tools_to_any_model(gateway, dialect, stream):
     client = Client(gateway, dialect, stream=stream, model="claude")
-    heard = client.ask("own", headers={"x-dragoman-tools": "files, add"})
-    assert heard.text == "I read.\n\nIt said: <a>"
+    reply = client.ask("own", headers={"x-dragoman-tools": "files, add"})
+    assert reply.text == "I read.\n\nIt said: <a>"
     names = {tool["name"] for tool in gateway.simulator.requests[-1].json()["tools"]}
     assert names == {"files__read", "add", "read_artifact"}
 
@@ -196,19 +200,19 @@ def test_a_tool_name_of_both_sides_is_rejected_if_the_client_requests_the_gatewa
 
 
 def test_usage_is_of_all_turns_together(gateway):
-    heard = Client(gateway, "chat", stream=False, model="helper-gem").ask("own")
+    reply = Client(gateway, "chat", stream=False, model="helper-gem").ask("own")
     one = Client(gateway, "chat", stream=False, model="gem").ask("hello")
-    assert heard.usage[0] > 2 * one.usage[0]
-    assert heard.raw.usage.total_tokens == sum(heard.usage)
+    assert reply.usage[0] > 2 * one.usage[0]
+    assert reply.raw.usage.total_tokens == sum(reply.usage)
 
 
 def test_a_run_that_repeats_itself_ends_at_its_limit_of_turns(gateway):
     before = len(gateway.simulator.requests)
-    heard = Client(gateway, "messages", stream=True, model="brief").ask("round")
+    reply = Client(gateway, "messages", stream=True, model="brief").ask("round")
     seen = list_seen_since(gateway, before)
     assert len(seen) == 4
     assert [one.json()["tool_choice"] for one in seen[-2:]] == ["none", "none"]
-    assert heard.calls == []
+    assert reply.calls == []
 
 
 def test_agents_are_listed_among_the_models(gateway):
@@ -227,8 +231,8 @@ def test_tokens_of_an_agents_request_are_counted_by_its_model(gateway):
 def test_two_empty_replies_of_a_model_are_an_empty_answer(gateway, dialect, upstream, stream):
     before = len(gateway.simulator.requests)
     client = Client(gateway, dialect, stream=stream, model=f"helper-{upstream}")
-    heard = client.ask("silence")
-    assert (heard.text, heard.calls) == ("", [])
+    reply = client.ask("silence")
+    assert (reply.text, reply.calls) == ("", [])
     assert [seen.status for seen in list_seen_since(gateway, before)] == [200] * 3
 
 
@@ -242,15 +246,15 @@ def without_ids(client):
 @pytest.mark.parametrize("asked", ["mixed", "late", "theirs"])
 def test_hidden_turns_of_calls_without_ids_are_reported_as_a_loss(gateway, asked):
     client = Client(gateway, "gemini", stream=False, model="helper-gem")
-    heard = client.ask(asked, schemas=WEATHER)
+    reply = client.ask(asked, schemas=WEATHER)
     without_ids(client)
-    client.answer(heard, {"get_weather": "sunny"})
+    client.answer(reply, {"get_weather": "sunny"})
     again = client.ask(schemas=WEATHER)
     assert "<a>" not in again.text
     losses = again.raw[0].sdk_http_response.headers.get("x-dragoman-losses", "")
-    booked = "so the server-side calls of that reply cannot be restored" in losses
-    assert booked is (asked != "theirs")
-    if booked:
+    reported = "so the server-side calls of that reply cannot be restored" in losses
+    assert reported is (asked != "theirs")
+    if reported:
         from google.genai.errors import ClientError
 
         client.history.pop()

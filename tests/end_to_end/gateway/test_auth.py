@@ -42,9 +42,9 @@ def test_a_key_is_taken_in_the_query(locked):
     ],
 )
 def test_no_key_a_wrong_one_or_two_are_refused_in_the_clients_dialect(locked, headers):
-    told = post(locked, headers)
-    assert told.status_code == 401
-    assert told.json()["error"]["type"] in {"invalid_request_error", "authentication_error"}
+    result = post(locked, headers)
+    assert result.status_code == 401
+    assert result.json()["error"]["type"] in {"invalid_request_error", "authentication_error"}
     assert not locked.simulator.requests
 
 
@@ -58,8 +58,8 @@ def test_a_key_can_use_only_its_models(locked):
 
 
 def test_an_exchange_is_shown_to_its_owner_only(locked):
-    told = post(locked, {"x-api-key": "secret-one"})
-    name = told.headers["x-dragoman-exchange"]
+    result = post(locked, {"x-api-key": "secret-one"})
+    name = result.headers["x-dragoman-exchange"]
     shown = httpx2.get(f"{locked.base_url}/v1/exchanges/{name}", headers={"x-api-key": "secret-one"}).json()
     assert (shown["upstream"], shown["outcome"], shown["tries"]) == ("gemini", "answered", 1)
     assert httpx2.get(f"{locked.base_url}/v1/exchanges/{name}", headers={"x-api-key": "secret-two"}).status_code == 404
@@ -67,8 +67,8 @@ def test_an_exchange_is_shown_to_its_owner_only(locked):
 
 @pytest.mark.parametrize("host", ["evil.test", "127.0.0.1.evil.test", ""])
 def test_a_foreign_host_is_rejected_before_any_other_check(gateway, host):
-    told = post(gateway, {"host": host})
-    assert told.status_code in {400, 403}
+    result = post(gateway, {"host": host})
+    assert result.status_code in {400, 403}
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_a_foreign_host_is_rejected_before_any_other_check(gateway, host):
 def test_a_foreign_origin_is_rejected_even_with_a_valid_key(serve, origin):
     gateway = serve(keys=KEYS, origins=("https://a.test", "vscode-webview://*"))
     for headers in ({}, {"x-api-key": "secret-one"}, {"content-type": "text/plain", "x-api-key": "secret-one"}):
-        told = post(gateway, {"origin": origin, **headers})
-        assert told.status_code == 403
-        assert "origins" in told.json()["error"]["message"]
+        result = post(gateway, {"origin": origin, **headers})
+        assert result.status_code == 403
+        assert "origins" in result.json()["error"]["message"]
     assert not gateway.simulator.requests
 
 

@@ -73,7 +73,7 @@ def test_a_background_response_that_is_not_stored_is_refused(client):
         client.responses.create(model="gem", input="Hi", background=True, store=False)
 
 
-def test_a_background_response_holds_its_keys_place(serve):
+def test_a_background_response_counts_for_its_key(serve):
     gateway = serve(keys=(KeyTable(key="a", name="ann", concurrency=1),))
     client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="a", max_retries=0))
     slow = "gemini/gemini-3.8-flash~slow-headers,delay=30"

@@ -50,7 +50,7 @@ def test_what_a_real_client_sends_is_answered_by_every_foreign_upstream(gateway,
             continue
         path = f"{before}/models/{model}:{verb.rpartition(':')[2]}" if verb else capture["path"]
         body = capture["body"] if verb else {**capture["body"], "model": model}
-        told = httpx2.post(gateway.base_url + path, json=body, params=capture["query"], headers=headers)
-        assert told.status_code == 200, (model, told.text)
-        assert "event: error" not in told.text
-        assert '"response.failed"' not in told.text
+        reply = httpx2.post(gateway.base_url + path, json=body, params=capture["query"], headers=headers)
+        assert reply.status_code == 200, (model, reply.text)
+        assert "event: error" not in reply.text
+        assert '"response.failed"' not in reply.text

@@ -63,9 +63,9 @@ def test_the_tool_runner_continues_without_a_thread_if_none_is_stored(gateway, m
 def test_a_continued_thread_is_rejected_with_the_error_from_which_the_sdks_recover(gateway):
     thread = {"type": "continue", "previous_message_id": "msg_1"}
     asked = {"model": "gem", "max_tokens": 100, "thread": thread, "messages": [{"role": "user", "content": "go on"}]}
-    told = post(gateway, "/v1/messages?beta=true", asked)
-    assert told.status_code == 400
-    assert told.json()["error"]["details"]["error_code"] == "thread_unsupported_request"
+    result = post(gateway, "/v1/messages?beta=true", asked)
+    assert result.status_code == 400
+    assert result.json()["error"]["details"]["error_code"] == "thread_unsupported_request"
 
 
 def test_two_user_agents_are_no_reason_to_refuse(gateway):
@@ -79,9 +79,9 @@ def test_two_user_agents_are_no_reason_to_refuse(gateway):
         host, _, port = gateway.base_url.removeprefix("http://").partition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(head.encode() + body)
-        told = await reader.read()
+        result = await reader.read()
         writer.close()
-        return told
+        return result
 
     assert asyncio.run(steps()).startswith(b"HTTP/1.1 200")
 
@@ -105,9 +105,9 @@ def test_gemini_tools_are_read_in_every_form_clients_write_them(gateway, model, 
         "contents": [{"role": "user", "parts": [{"text": "What is the weather in Tokyo?"}]}],
         "tools": [tools] if as_list else tools,
     }
-    told = post(gateway, f"/v1beta/models/{model}:generateContent", asked)
-    assert told.status_code == 200, told.text
-    parts = told.json()["candidates"][0]["content"]["parts"]
+    result = post(gateway, f"/v1beta/models/{model}:generateContent", asked)
+    assert result.status_code == 200, result.text
+    parts = result.json()["candidates"][0]["content"]["parts"]
     assert [part["functionCall"]["args"] for part in parts if "functionCall" in part] == [{"city": "Tokyo"}]
 
 
@@ -136,10 +136,12 @@ def test_results_without_ids_belong_to_the_calls_in_their_order(gateway, model):
         "generationConfig": {"thinkingConfig": {"include_thoughts": True}},
     }
     before = len(gateway.simulator.requests)
-    told = post(gateway, f"/v1beta/models/{model}:generateContent", asked)
-    assert told.status_code == 200, told.text
-    heard = json.dumps(generation_requests(gateway, before)[-1])
-    assert heard.index("Tokyo") < heard.index("Paris") < heard.index("71 degrees") < heard.index("64 degrees")
+    result = post(gateway, f"/v1beta/models/{model}:generateContent", asked)
+    assert result.status_code == 200, result.text
+    received = json.dumps(generation_requests(gateway, before)[-1])
+    assert (
+        received.index("Tokyo") < received.index("Paris") < received.index("71 degrees") < received.index("64 degrees")
+    )
 
 
 CALLS = {
@@ -198,8 +200,8 @@ CALLS = {
 @pytest.mark.parametrize(("client", "model"), [(c, m) for c in CALLS for m in ALL if (c, m) != ("chat", "gpt")])
 def test_a_history_of_calls_needs_no_tools(gateway, client, model):
     path, body = CALLS[client]
-    told = post(gateway, path, {**body, "model": model})
-    assert told.status_code == 200, told.text
+    result = post(gateway, path, {**body, "model": model})
+    assert result.status_code == 200, result.text
 
 
 @pytest.mark.parametrize("model", ALL)
@@ -217,8 +219,8 @@ def test_a_system_turn_inside_messages_is_accepted(gateway, model, content):
     }
     before = len(gateway.simulator.requests)
     beta = {"anthropic-beta": "mid-conversation-tool-changes-2026-07-01,mid-conversation-system-2026-07-01"}
-    told = post(gateway, "/v1/messages?beta=true", asked, beta)
-    assert told.status_code == 200, told.text
+    result = post(gateway, "/v1/messages?beta=true", asked, beta)
+    assert result.status_code == 200, result.text
     assert "Note this" in json.dumps(generation_requests(gateway, before)[-1])
 
 
@@ -238,9 +240,9 @@ def test_a_stream_that_is_slow_has_no_comments_for_gemini_clients(serve):
     gateway = serve(hold=0.05, heartbeat=0.05)
     model = "gemini/gemini-3.8-flash~slow-headers,delay=0.3"
     asked = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}
-    told = post(gateway, f"/v1beta/models/{model}:streamGenerateContent?alt=sse", asked)
-    assert told.status_code == 200
-    assert not [line for line in told.text.splitlines() if line.startswith(":")]
+    result = post(gateway, f"/v1beta/models/{model}:streamGenerateContent?alt=sse", asked)
+    assert result.status_code == 200
+    assert not [line for line in result.text.splitlines() if line.startswith(":")]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         client = gateway.open(genai.Client(api_key="any", http_options={"base_url": gateway.base_url}))
@@ -252,8 +254,8 @@ def test_native_search_next_to_functions_is_sent_in_the_format_of_each_google_se
     function = {"type": "function", "name": "get_weather", "parameters": WEATHER}
     asked = {"model": model, "input": "hello", "store": False, "tools": [{"type": "web_search"}, function]}
     before = len(gateway.simulator.requests)
-    told = post(gateway, "/v1/responses", asked)
-    assert told.status_code == 200, told.text
+    result = post(gateway, "/v1/responses", asked)
+    assert result.status_code == 200, result.text
     assert "googleSearch" in json.dumps(generation_requests(gateway, before)[-1])
 
 
@@ -272,16 +274,16 @@ def is_recorded(gateway, name):
 
 def test_responses_have_their_id_in_the_clients_format(gateway):
     client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="any", max_retries=0))
-    told = client.chat.completions.create(model="gem", messages=[{"role": "user", "content": "hello"}])
-    assert is_recorded(gateway, told._request_id)
-    told = client.responses.create(model="gem", input="hello", store=False)
-    assert is_recorded(gateway, told._request_id)
+    reply = client.chat.completions.create(model="gem", messages=[{"role": "user", "content": "hello"}])
+    assert is_recorded(gateway, reply._request_id)
+    reply = client.responses.create(model="gem", input="hello", store=False)
+    assert is_recorded(gateway, reply._request_id)
     with pytest.raises(openai.NotFoundError) as refused:
         client.chat.completions.create(model="unknown", messages=[{"role": "user", "content": "hello"}])
     assert is_recorded(gateway, refused.value.request_id)
     client = gateway.open(anthropic.Anthropic(base_url=gateway.base_url, api_key="any", max_retries=0))
-    told = client.messages.create(model="gem", max_tokens=100, messages=[{"role": "user", "content": "hello"}])
-    assert is_recorded(gateway, told._request_id)
+    reply = client.messages.create(model="gem", max_tokens=100, messages=[{"role": "user", "content": "hello"}])
+    assert is_recorded(gateway, reply._request_id)
     with pytest.raises(anthropic.NotFoundError) as missing:
         client.messages.create(model="unknown", max_tokens=100, messages=[{"role": "user", "content": "hello"}])
     assert is_recorded(gateway, missing.value.request_id)

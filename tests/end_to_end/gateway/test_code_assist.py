@@ -11,9 +11,9 @@ METADATA = {"ideType": "IDE_UNSPECIFIED", "platform": "PLATFORM_UNSPECIFIED", "p
 
 def call_method(gateway, verb, body):
     headers = {"authorization": "Bearer anything", "x-goog-api-client": "gl-node/24.21.0"}
-    told = httpx2.post(f"{gateway.base_url}/v1internal:{verb}", json=body, headers=headers)
-    assert told.status_code == 200, told.text
-    return told.json()
+    reply = httpx2.post(f"{gateway.base_url}/v1internal:{verb}", json=body, headers=headers)
+    assert reply.status_code == 200, reply.text
+    return reply.json()
 
 
 def test_the_first_steps_find_everything_set_up(gateway):

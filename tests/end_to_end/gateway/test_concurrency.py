@@ -41,9 +41,9 @@ def test_two_hundred_requests_at_once_each_get_their_own_call(serve):
 
     async def one(client: httpx2.AsyncClient, number: int) -> None:
         streamed = number % 8 < 4
-        told = await client.post(f"{gateway.base_url}/v1/chat/completions", json=build_body(number, streamed=streamed))
-        assert told.status_code == 200, told.text
-        name, arguments = call_in(told.text, streamed=streamed)
+        reply = await client.post(f"{gateway.base_url}/v1/chat/completions", json=build_body(number, streamed=streamed))
+        assert reply.status_code == 200, reply.text
+        name, arguments = call_in(reply.text, streamed=streamed)
         assert name == f"look_up_{number}"
         assert list(json.loads(arguments)) == [f"place_{number}"]
 
@@ -70,14 +70,14 @@ def test_two_conversations_with_different_tools_do_not_mix(gateway, streamed):
             "tool_choice": "required",
             "stream": streamed,
         }
-        told = await client.post(f"{gateway.base_url}/v1/responses", json=first)
-        call = response_in(told.text, streamed=streamed)["output"][-1]
+        reply = await client.post(f"{gateway.base_url}/v1/responses", json=first)
+        call = response_in(reply.text, streamed=streamed)["output"][-1]
         assert (call["type"], call["name"]) == ("function_call", f"look_up_{number}")
         result = {"type": "function_call_output", "call_id": call["call_id"], "output": f"number {number * 1111}"}
         second = {**first, "input": [result]}
         del second["tools"], second["tool_choice"]
-        told = await client.post(f"{gateway.base_url}/v1/responses", json=second)
-        text = response_in(told.text, streamed=streamed)["output"][-1]["content"][0]["text"]
+        reply = await client.post(f"{gateway.base_url}/v1/responses", json=second)
+        text = response_in(reply.text, streamed=streamed)["output"][-1]["content"][0]["text"]
         assert f"number {number * 1111}" in text
 
     async def steps() -> None:

@@ -29,8 +29,8 @@ PATIENCE = 30
 class Upstream:
     """A server that sends its bytes and then waits until the client disconnects."""
 
-    def __init__(self, said: bytes) -> None:
-        self._said = said
+    def __init__(self, output: bytes) -> None:
+        self._output = output
         self.asked = asyncio.Semaphore(0)
         self.left = asyncio.Semaphore(0)
         """Released whenever a client has disconnected."""
@@ -59,7 +59,7 @@ class Upstream:
         length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
         await reader.readexactly(length)
         self.requests += 1
-        writer.write(self._said)
+        writer.write(self._output)
         await writer.drain()
         self.asked.release()
         await reader.read()
@@ -82,7 +82,7 @@ async def leave(gateway, upstream: Upstream, *, streamed: bool, hears: bool) -> 
 
 
 @pytest.mark.parametrize(
-    ("streamed", "said"),
+    ("streamed", "output"),
     [
         (False, "nothing yet"),
         (True, "nothing yet"),
@@ -91,12 +91,12 @@ async def leave(gateway, upstream: Upstream, *, streamed: bool, hears: bool) -> 
         (True, "the first of a stream"),
     ],
 )
-def test_a_client_that_leaves_ends_the_request_upstream_at_once(serve, streamed, said):
+def test_a_client_that_leaves_ends_the_request_upstream_at_once(serve, streamed, output):
     async def steps() -> None:
-        async with Upstream(SAID[said]) as upstream:
+        async with Upstream(SAID[output]) as upstream:
             gateway = serve(upstreams={"mine": upstream.table}, **NO_TIMER)
             for _ in range(TIMES):
-                await leave(gateway, upstream, streamed=streamed, hears=said == "the first of a stream")
+                await leave(gateway, upstream, streamed=streamed, hears=output == "the first of a stream")
                 await asyncio.wait_for(upstream.left.acquire(), PATIENCE)
 
     asyncio.run(steps())

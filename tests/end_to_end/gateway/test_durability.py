@@ -83,7 +83,7 @@ def kill_and_drive(config, turns, kills):
     """Run turns through a process that is killed repeatedly; return the received and the stored turns."""
     rng = random.Random(7)  # noqa: S311  the same kills every time
     doomed = set(rng.sample(range(turns), kills))
-    heard = []
+    collected = []
     process = Process(config)
     try:
         for number in range(turns):
@@ -93,7 +93,7 @@ def kill_and_drive(config, turns, kills):
             while True:
                 try:
                     with client_of(process) as client:
-                        heard.append((words, turn(client, "long", words, stream=number % 2 == 0)))
+                        collected.append((words, turn(client, "long", words, stream=number % 2 == 0)))
                 except openai.APIError:
                     process.close()
                     process = Process(config)
@@ -103,7 +103,7 @@ def kill_and_drive(config, turns, kills):
             process.close()
             process = Process(config)
         with client_of(process) as client:
-            return heard, message_texts(client, "long")
+            return collected, message_texts(client, "long")
     finally:
         process.close()
 
@@ -113,8 +113,8 @@ def kill_and_drive(config, turns, kills):
 )
 def test_no_turn_is_lost_half_or_twice_when_the_gateway_is_killed(simulator, tmp_path, turns, kills):
     config = configure(simulator, tmp_path, f"sqlite:///{tmp_path}/sessions.db")
-    heard, kept = kill_and_drive(config, turns, kills)
-    assert kept == [one for words, answer in heard for one in (("user", words), ("assistant", answer))]
+    received, kept = kill_and_drive(config, turns, kills)
+    assert kept == [one for words, answer in received for one in (("user", words), ("assistant", answer))]
 
 
 @pytest.fixture(scope="module")

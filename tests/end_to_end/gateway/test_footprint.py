@@ -32,8 +32,8 @@ def test_it_starts_with_little_work_and_waits_in_little_memory(tmp_path, key):
     for compiling in (True, False):
         with serve(tmp_path, GEMINI_API_KEY=key, **compiled) as command:
             path, body = ("/v1/messages/count_tokens", {}) if key else ("/v1/chat/completions", ASKED)
-            told = httpx2.post(command.base_url + path, json=body)
-            assert told.status_code == (400 if key else 200)
+            reply = httpx2.post(command.base_url + path, json=body)
+            assert reply.status_code == (400 if key else 200)
             seconds, memory = used(command.process.pid)
         assert memory < MEMORY
         assert compiling or seconds < WORK

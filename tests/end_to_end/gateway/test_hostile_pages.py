@@ -103,11 +103,11 @@ def test_a_conversation_in_which_nothing_untrusted_was_read_may_send(gateway, di
 
 def test_an_answer_is_known_again_by_its_owner_in_another_dialect_and_for_another_agent(gateway):
     first = Client(gateway, "chat", stream=False, model="reader")
-    told = first.ask("read hostile").text
+    reply = first.ask("read hostile").text
     other = Client(gateway, "messages", stream=False, model="gem-reader")
     other.history = [
         {"role": "user", "content": "read hostile"},
-        {"role": "assistant", "content": "\n\n" + told.replace(" ", "  ") + "\n"},
+        {"role": "assistant", "content": "\n\n" + reply.replace(" ", "  ") + "\n"},
     ]
     assert other.ask("And now?").text == "I was not allowed to send that mail."
     assert SENT == []

@@ -1,7 +1,7 @@
 """All agent runs use one job runner: in requests, in background responses and in MCP tasks.
 
-The job runner here keeps what steps returned, as an engine does that outlives a process, and stands still where it is
-told. What another gateway carries on from there is not done twice.
+The job runner here keeps what steps returned, as an engine does that outlives a process, and pauses at a
+given step. What another gateway continues from there is not done twice.
 """
 
 import asyncio
@@ -37,14 +37,14 @@ class Engine:
         self.values: dict[tuple[str, str], bytes] = {}
         self.orders: dict[str, Job] = {}
         self.done: list[str] = []
-        self.stands_at = ""
+        self.paused_at = ""
         self.stands = threading.Event()
 
     def job_runner(self, store: Store) -> "Lasting":
         return Lasting(self, store)
 
-    def runtime(self, run: str) -> "Remembered":
-        return Remembered(run, self)
+    def runtime(self, run: str) -> "RecordedEngine":
+        return RecordedEngine(run, self)
 
     @property
     def kinds(self) -> set[str]:
@@ -52,7 +52,7 @@ class Engine:
         return {run.partition("_")[0].partition("-")[0] for run, _ in self.values}
 
 
-class Remembered(InProcess):
+class RecordedEngine(InProcess):
     """Executes a step only once, whichever process requests it."""
 
     def __init__(self, run: str, engine: Engine) -> None:
@@ -63,7 +63,7 @@ class Remembered(InProcess):
         engine = self._engine
         if (self.run, key) in engine.values:
             return decode_value(engine.values[self.run, key])
-        if key == engine.stands_at:
+        if key == engine.paused_at:
             engine.stands.set()
             await asyncio.Event().wait()
         value = await super().step(key, work)
@@ -146,12 +146,12 @@ def test_the_loop_of_a_request_takes_its_steps_there(world):
 
 
 def test_another_process_continues_a_background_response_and_repeats_no_step(world):
-    world.engine.stands_at = "model:3"
+    world.engine.paused_at = "model:3"
     with world.gateway() as gateway:
         client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
         begun = client.responses.create(model="helper", input="Pay.", background=True)
         assert world.engine.stands.wait(10)
-    world.engine.stands_at = ""
+    world.engine.paused_at = ""
     asked = len(world.simulator.requests)
     with world.gateway() as gateway:
         client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
@@ -172,15 +172,15 @@ def test_a_background_response_of_a_model_alone_is_one_step(world):
 
 
 def test_another_process_continues_a_task_and_repeats_no_step(world):
-    world.engine.stands_at = "model:3"
+    world.engine.paused_at = "model:3"
     with world.gateway() as gateway:
         arguments = {"prompt": "Pay.", "model": "gem", "session_id": "bills"}
         task = ask_of(gateway, "tools/call", "query", name="query", arguments=arguments)["taskId"]
         assert world.engine.stands.wait(10)
-    world.engine.stands_at = ""
+    world.engine.paused_at = ""
     with world.gateway() as gateway:
-        told = until(lambda: run_to_end(ask_of(gateway, "tasks/get", task, taskId=task)))
-        assert told["result"]["structuredContent"]["answer"] == "Paid."
+        result = until(lambda: run_to_end(ask_of(gateway, "tasks/get", task, taskId=task)))
+        assert result["result"]["structuredContent"]["answer"] == "Paid."
         # What it said stands once in its session.
         arguments = {"prompt": "Again?", "model": "gem", "session_id": "bills"}
         again = ask_of(gateway, "tools/call", "query", name="query", arguments=arguments)["taskId"]
@@ -191,8 +191,8 @@ def test_another_process_continues_a_task_and_repeats_no_step(world):
     assert world.simulator.requests[-1].body.count(b'"Pay."') == 1
 
 
-def run_to_end(told: dict[str, Any]) -> dict[str, Any] | None:
-    return told if told["status"] == "completed" else None
+def run_to_end(result: dict[str, Any]) -> dict[str, Any] | None:
+    return result if result["status"] == "completed" else None
 
 
 def ask_of(gateway: Gateway, method: str, target: str, **params: Any) -> dict[str, Any]:

@@ -41,8 +41,8 @@ def gateway():
     [("k-all", "files, add"), ("k-files", "files"), ("k-files", "files__read"), ("k-files", "files__r*")],
 )
 def test_a_key_has_the_tools_run_that_it_may(gateway, key, asked):
-    heard = Client(gateway, "chat", stream=False, key=key).ask("own", {"x-dragoman-tools": asked})
-    assert heard.text == "I read.\n\nIt said: <a>"
+    reply = Client(gateway, "chat", stream=False, key=key).ask("own", {"x-dragoman-tools": asked})
+    assert reply.text == "I read.\n\nIt said: <a>"
 
 
 @pytest.mark.parametrize(
@@ -70,15 +70,15 @@ def test_a_key_cannot_use_forbidden_tools_through_messages(gateway):
 
 
 def test_every_key_that_may_use_an_agent_gets_the_agents_tools(gateway):
-    heard = Client(gateway, "chat", stream=False, model="helper", key="k-none").ask("own")
-    assert heard.text == "I read.\n\nIt said: <a>"
+    reply = Client(gateway, "chat", stream=False, model="helper", key="k-none").ask("own")
+    assert reply.text == "I read.\n\nIt said: <a>"
 
 
 def test_a_key_restricted_to_some_tools_cannot_use_mcp(gateway):
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
-    told = httpx2.post(f"{gateway.base_url}/mcp", json=body, headers={"authorization": "Bearer k-files"})
-    assert told.status_code == 403
-    assert "restricted to some tools" in told.json()["error"]["message"]
+    reply = httpx2.post(f"{gateway.base_url}/mcp", json=body, headers={"authorization": "Bearer k-files"})
+    assert reply.status_code == 403
+    assert "restricted to some tools" in reply.json()["error"]["message"]
 
 
 def read(received):
@@ -101,9 +101,9 @@ def test_what_was_kept_of_an_output_for_one_key_another_does_not_read():
 
     with in_thread(script=read) as simulator, run_server_gateway(simulator, keys=KEYS, tools=tools) as gateway:
 
-        def told(key: str, words: str) -> str:
+        def ask(key: str, words: str) -> str:
             return Client(gateway, "chat", stream=False, key=key).ask(words, {"x-dragoman-tools": "big"}).text
 
-        name = re.search(r"artifact_[0-9a-f]{32}", told("k-all", "make"))[0]
-        assert told("k-all", name).endswith("\n01234")
-        assert "there is no artifact" in told("k-too", name)
+        name = re.search(r"artifact_[0-9a-f]{32}", ask("k-all", "make"))[0]
+        assert ask("k-all", name).endswith("\n01234")
+        assert "there is no artifact" in ask("k-too", name)

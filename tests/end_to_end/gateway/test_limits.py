@@ -27,33 +27,33 @@ DEEP = b"[" * 100_000 + b"]" * 100_000
 def test_a_body_nested_without_end_is_a_bad_request_and_costs_little(gateway, client, member, model):
     body = b'{"model":"%s","max_tokens":1,"%s":%s}' % (model.encode(), member.encode(), DEEP)
     with cpu_limit():
-        told = httpx2.post(gateway.base_url + PATHS[client].replace("MODEL", model), content=body)
-    assert told.status_code == 400, told.text[:200]
-    assert "error" in told.json()
+        reply = httpx2.post(gateway.base_url + PATHS[client].replace("MODEL", model), content=body)
+    assert reply.status_code == 400, reply.text[:200]
+    assert "error" in reply.json()
 
 
 @pytest.mark.parametrize("client", PATHS)
 def test_a_body_that_is_too_large_is_refused_in_the_clients_dialect(serve, client):
     gateway = serve(limits=LimitsTable(body=1000))
-    told = httpx2.post(gateway.base_url + PATHS[client].replace("MODEL", "gem"), content=b" " * 5000)
-    assert told.status_code == 413
-    error = told.json()["error"]
+    reply = httpx2.post(gateway.base_url + PATHS[client].replace("MODEL", "gem"), content=b" " * 5000)
+    assert reply.status_code == 413
+    error = reply.json()["error"]
     assert "too large" in error["message"]
     assert error.get("type") in {"invalid_request_error", "request_too_large", None}
-    assert told.headers["x-dragoman-exchange"]
+    assert reply.headers["x-dragoman-exchange"]
 
 
 def test_the_sdks_know_what_too_large_is(serve):
     gateway = serve(limits=LimitsTable(body=1000))
     messages = [{"role": "user", "content": "word " * 1000}]
     claude = gateway.open(anthropic.Anthropic(base_url=gateway.base_url, api_key="any", max_retries=0))
-    with pytest.raises(anthropic.RequestTooLargeError) as told:
+    with pytest.raises(anthropic.RequestTooLargeError) as error:
         claude.messages.create(model="gem", max_tokens=10, messages=messages)
-    assert told.value.request_id
+    assert error.value.request_id
     chat = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="any", max_retries=0))
-    with pytest.raises(openai.APIStatusError) as told:
+    with pytest.raises(openai.APIStatusError) as error:
         chat.chat.completions.create(model="gem", messages=messages)
-    assert told.value.status_code == 413
+    assert error.value.status_code == 413
 
 
 @pytest.mark.parametrize("model", ["gem", "gpt"])

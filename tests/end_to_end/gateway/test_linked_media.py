@@ -175,10 +175,10 @@ def test_nothing_is_fetched_where_that_is_switched_off(serve, web):
 
 def test_a_long_continued_conversation_keeps_its_image_and_fetches_it_once(fetching, web):
     picture = part_of("chat", f"{web.base_url}/pixel.png")
-    said: list[Any] = [{"role": "user", "content": [{"type": "text", "text": "What is this? " * 6000}, picture]}]
+    output: list[Any] = [{"role": "user", "content": [{"type": "text", "text": "What is this? " * 6000}, picture]}]
     for turn in range(4):
-        said += [{"role": "assistant", "content": f"A pixel {turn}. " * 300}, {"role": "user", "content": "Sure?"}]
-        body = {"model": "claude", "messages": said}
+        output += [{"role": "assistant", "content": f"A pixel {turn}. " * 300}, {"role": "user", "content": "Sure?"}]
+        body = {"model": "claude", "messages": output}
         reply = httpx2.post(fetching.base_url + PATHS["chat"], json=body)
         assert reply.status_code == 200, reply.text
         assert b64encode(PIXEL).decode() in get_received(fetching)

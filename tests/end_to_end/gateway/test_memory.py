@@ -30,7 +30,7 @@ def test_an_error_is_kept_as_its_message_after_all_observers_were_called():
     seen: list[int] = []
     problem, held = _fail()
     record = Record(problem=problem, crash=problem, model="m" * 10_000)
-    Observers(on_end=[lambda told: seen.append(len(told.problem.message))]).end(record)
+    Observers(on_end=[lambda result: seen.append(len(result.problem.message))]).end(record)
     del problem
     gc.collect()
     assert seen == [10_000]

@@ -70,8 +70,8 @@ def test_the_genai_sdk_lists_models_page_by_page(gateway, version):
 def test_every_name_that_is_listed_is_answered(gateway):
     client = openai_client(gateway)
     for model in list(client.models.list()):
-        told = client.chat.completions.create(model=model.id, messages=[{"role": "user", "content": "hello"}])
-        assert told.choices[0].message.content
+        reply = client.chat.completions.create(model=model.id, messages=[{"role": "user", "content": "hello"}])
+        assert reply.choices[0].message.content
 
 
 def test_a_key_sees_only_the_models_it_may_use(serve):
@@ -132,6 +132,6 @@ def test_a_failing_upstream_does_not_break_the_list_and_no_upstream_is_queried_t
 
 @pytest.mark.parametrize("query", ["/v1beta/models?pageSize=", "/v1/models?limit="])
 def test_a_page_of_a_size_with_thousands_of_digits_is_a_bad_request(gateway, query):
-    told = httpx2.get(gateway.base_url + query + "9" * 5000, headers={"anthropic-version": "2023-06-01"})
-    assert told.status_code == 400
-    assert "must be a number" in told.text
+    reply = httpx2.get(gateway.base_url + query + "9" * 5000, headers={"anthropic-version": "2023-06-01"})
+    assert reply.status_code == 400
+    assert "must be a number" in reply.text

@@ -203,8 +203,8 @@ def test_a_conversation_continues_in_the_dialect_it_started_in(chat, claude, nam
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_native_endpoint_has_gemini_tools_and_a_conversation(gateway, name, model, stream):
     def turn(**body):
-        told = post(gateway, "/v1/gemini", {"model": model, "conversation": name, "stream": stream, **body})
-        events = [told] if not stream else [line[6:] for line in told.splitlines() if line.startswith(b"data: ")]
+        result = post(gateway, "/v1/gemini", {"model": model, "conversation": name, "stream": stream, **body})
+        events = [result] if not stream else [line[6:] for line in result.splitlines() if line.startswith(b"data: ")]
         pieces = [json.loads(event) for event in events]
         assert {piece["conversation"] for piece in pieces} == {name}
         return [part for piece in pieces for part in piece["candidates"][0]["content"]["parts"]]
@@ -227,10 +227,10 @@ def test_the_native_endpoint_names_a_conversation_that_has_no_name(gateway):
     assert len(send(gateway)["contents"]) == 3
 
 
-@pytest.mark.parametrize("said", [None, 7, [], [{"text": "a"}, {"role": "user", "parts": [{"text": "b"}]}], [7]])
-def test_an_input_that_is_none_is_refused_as_gemini_refuses(gateway, said):
+@pytest.mark.parametrize("output", [None, 7, [], [{"text": "a"}, {"role": "user", "parts": [{"text": "b"}]}], [7]])
+def test_an_input_that_is_none_is_refused_as_gemini_refuses(gateway, output):
     with pytest.raises(HTTPError) as caught:
-        post(gateway, "/v1/gemini", {"model": "gem", "input": said})
+        post(gateway, "/v1/gemini", {"model": "gem", "input": output})
     with caught.value as answer:
         assert answer.status == 400
         assert json.loads(answer.read())["error"]["status"] == "INVALID_ARGUMENT"
@@ -261,9 +261,9 @@ def test_an_unknown_field_of_conversations_is_rejected_and_missing_metadata_is_n
         (f"/{made['id']}", {"metadata": {}, "items": []}, "items"),
         (f"/{made['id']}/items", {"items": [item], "metadata": {}}, "metadata"),
     ):
-        told = httpx2.post(base + path, json=body)
-        assert told.status_code == 400
-        assert (told.json()["error"]["param"], told.json()["error"]["code"]) == (where, "unknown_parameter")
+        reply = httpx2.post(base + path, json=body)
+        assert reply.status_code == 400
+        assert (reply.json()["error"]["param"], reply.json()["error"]["code"]) == (where, "unknown_parameter")
     assert httpx2.post(f"{base}/{made['id']}", json={}).status_code == 400
     assert httpx2.get(f"{base}/{made['id']}").json()["metadata"] == {"a": "1"}
 
@@ -289,6 +289,6 @@ def test_a_system_message_that_changes_with_every_turn_is_used(gateway, chat, na
     for day in ("Monday", "Tuesday"):
         messages = [{"role": "system", "content": f"It is {day}."}, {"role": "user", "content": f"Hello {day}"}]
         in_chat(chat, name, stream=False, model="gpt", messages=messages)
-    told = send(gateway)["messages"]
-    assert [message["role"] for message in told] == ["system", "user", "assistant", "user"]
-    assert told[0]["content"] == "It is Tuesday."
+    result = send(gateway)["messages"]
+    assert [message["role"] for message in result] == ["system", "user", "assistant", "user"]
+    assert result[0]["content"] == "It is Tuesday."

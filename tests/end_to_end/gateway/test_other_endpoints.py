@@ -55,9 +55,9 @@ class Vendor:
         elif "/bad/" in path:
             await exchange.send(int(path.rpartition("/")[2]), kind, b'{"error":{"message":"as it was said"}}')
         elif "/tells/" in path:
-            told = {"error": {"message": f"the key {dict(request.headers)['authorization']} is used up"}}
+            result = {"error": {"message": f"the key {dict(request.headers)['authorization']} is used up"}}
             headers = {**kind, "x-used": dict(request.headers)["authorization"]}
-            await exchange.send(int(path.rpartition("/")[2]), headers, json.dumps(told).encode())
+            await exchange.send(int(path.rpartition("/")[2]), headers, json.dumps(result).encode())
         elif path.endswith("/stale"):
             reason = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
             error = {
@@ -72,15 +72,15 @@ class Vendor:
             await exchange.write(b"half")
             exchange.truncate()
         else:
-            headers, body = self._told(request, path)
+            headers, body = self._reply(request, path)
             await exchange.send(200, {**kind, **headers}, body)
 
-    def _told(self, request: Request, path: str) -> tuple[dict[str, str], bytes]:
+    def _reply(self, request: Request, path: str) -> tuple[dict[str, str], bytes]:
         if "x-goog-upload-command" in dict(request.headers):
             if request.header("x-goog-upload-command") == "start":
                 return {"x-goog-upload-url": f"{self.base_url}/upload/v1beta/files?upload_id=7"}, b"{}"
-            told = {"file": {"name": "files/7", "uri": "https://vendor/files/7", "mimeType": "text/plain"}}
-            return {"x-goog-upload-status": "final"}, json.dumps(told).encode()
+            result = {"file": {"name": "files/7", "uri": "https://vendor/files/7", "mimeType": "text/plain"}}
+            return {"x-goog-upload-status": "final"}, json.dumps(result).encode()
         rows: dict[str, Any] = {
             "/embeddings": EMBEDDED,
             "/files": FILE,
@@ -89,7 +89,9 @@ class Vendor:
             "/cachedContents": {"name": "cachedContents/1", "model": "models/gemini-3"},
             ":batchEmbedContents": {"embeddings": [{"values": [0.5, 1.0]}]},
         }
-        return {}, json.dumps(next((told for end, told in rows.items() if path.endswith(end)), {"path": path})).encode()
+        return {}, json.dumps(
+            next((result for end, result in rows.items() if path.endswith(end)), {"path": path})
+        ).encode()
 
 
 class Passing:
@@ -134,8 +136,8 @@ def oai(shared):
 
 
 def test_embeddings_go_to_the_models_upstream_under_its_own_name_with_the_gateways_key(shared, oai):
-    told = oai.embeddings.create(model="emb", input="words", encoding_format="float")
-    assert told.data[0].embedding == [0.5, 1.0]
+    reply = oai.embeddings.create(model="emb", input="words", encoding_format="float")
+    assert reply.data[0].embedding == [0.5, 1.0]
     seen = shared.vendor.last
     assert (seen.method, seen.target) == ("POST", "/api/v1/embeddings")
     assert json.loads(seen.body)["model"] == "real-embedding"
@@ -146,20 +148,20 @@ def test_embeddings_go_to_the_models_upstream_under_its_own_name_with_the_gatewa
 
 def test_a_body_that_needs_no_other_name_is_not_touched(shared):
     body = b'{ "input" : "caf\\u00e9" , "model":"oai-is-not-a-prefix", "n":1.0 }'
-    told = httpx2.post(
+    reply = httpx2.post(
         f"{shared.base_url}/upstreams/oai/v1/embeddings?a=b&key=mine&c=%20",
         content=body,
         headers={"content-type": "application/json", "x-own": "yes", "x-api-key": "mine", "cookie": "mine"},
     )
-    assert told.status_code == 200
+    assert reply.status_code == 200
     seen = shared.vendor.last
     assert seen.body == body
     assert seen.target == "/api/v1/embeddings?a=b&c=%20"
     assert seen.header("x-own") == "yes"
     assert "mine" not in str(seen)
-    assert told.headers["x-own"] == "1"
-    assert "set-cookie" not in told.headers
-    assert told.headers["x-dragoman-upstream"] == "oai"
+    assert reply.headers["x-own"] == "1"
+    assert "set-cookie" not in reply.headers
+    assert reply.headers["x-dragoman-upstream"] == "oai"
 
 
 def test_files_pass_in_both_directions(shared, oai):
@@ -183,8 +185,8 @@ def test_a_form_with_a_file_names_its_model_too(shared, oai):
 
 
 def test_sound_is_streamed_back(oai):
-    with oai.audio.speech.with_streaming_response.create(model="emb", voice="alloy", input="words") as told:
-        assert b"".join(told.iter_bytes()) == SOUND
+    with oai.audio.speech.with_streaming_response.create(model="emb", voice="alloy", input="words") as reply:
+        assert b"".join(reply.iter_bytes()) == SOUND
 
 
 def test_batches_of_messages_pass(shared):
@@ -205,8 +207,8 @@ def test_batches_of_messages_pass(shared):
 def test_embeddings_files_and_caches_of_google_pass(shared, version, tmp_path):
     options = {"base_url": shared.base_url, "api_version": version}
     with genai.Client(api_key="mine", http_options=options) as client:
-        told = client.models.embed_content(model="gemb", contents="words")
-        assert told.embeddings[0].values == [0.5, 1.0]
+        result = client.models.embed_content(model="gemb", contents="words")
+        assert result.embeddings[0].values == [0.5, 1.0]
         seen = shared.vendor.last
         assert seen.path == f"/{version}/models/gemini-embedding:batchEmbedContents"
         assert {row["model"] for row in json.loads(seen.body)["requests"]} == {"models/gemini-embedding"}
@@ -224,30 +226,30 @@ def test_embeddings_files_and_caches_of_google_pass(shared, version, tmp_path):
 
 def test_where_a_file_is_sent_to_is_here_and_not_where_the_client_has_no_key(shared):
     start = {"x-goog-upload-protocol": "resumable", "x-goog-upload-command": "start"}
-    told = httpx2.post(f"{shared.base_url}/upload/v1beta/files", headers=start, json={})
-    assert told.headers["x-goog-upload-url"] == f"{shared.base_url}/upstreams/goo/upload/v1beta/files?upload_id=7"
+    reply = httpx2.post(f"{shared.base_url}/upload/v1beta/files", headers=start, json={})
+    assert reply.headers["x-goog-upload-url"] == f"{shared.base_url}/upstreams/goo/upload/v1beta/files?upload_id=7"
 
 
 @pytest.mark.parametrize("status", [400, 404, 403, 429, 500])
 def test_an_error_of_the_upstream_is_forwarded_unchanged(shared, status):
-    told = httpx2.get(f"{shared.base_url}/v1/files/bad/{status}")
-    assert told.status_code == status
-    assert told.content == b'{"error":{"message":"as it was said"}}'
+    reply = httpx2.get(f"{shared.base_url}/v1/files/bad/{status}")
+    assert reply.status_code == status
+    assert reply.content == b'{"error":{"message":"as it was said"}}'
 
 
 @pytest.mark.parametrize("status", [300, 400, 403, 404, 429, 500, 503])
 def test_an_error_that_repeats_the_gateways_key_is_redacted(shared, status):
-    told = httpx2.get(f"{shared.base_url}/v1/files/tells/{status}")
-    assert told.status_code == status
-    assert "is used up" in told.json()["error"]["message"]
-    assert "oai-key" not in told.text + str(told.headers)
+    reply = httpx2.get(f"{shared.base_url}/v1/files/tells/{status}")
+    assert reply.status_code == status
+    assert "is used up" in reply.json()["error"]["message"]
+    assert "oai-key" not in reply.text + str(reply.headers)
 
 
 def test_a_refusal_of_the_gateways_key_is_the_gateways_failure(shared):
     assert httpx2.get(f"{shared.base_url}/v1/files/bad/401").status_code == 502
-    told = httpx2.get(f"{shared.base_url}/v1beta/files/stale")
-    assert told.status_code == 502
-    assert "AIza" not in told.text
+    reply = httpx2.get(f"{shared.base_url}/v1beta/files/stale")
+    assert reply.status_code == 502
+    assert "AIza" not in reply.text
 
 
 def test_an_answer_that_is_cut_is_cut(shared):
@@ -278,8 +280,8 @@ def test_there_is_no_way_to_anywhere_else(shared, path):
 
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode())
-        told = connection.recv(100)
-    assert told.startswith(b"HTTP/1.1 404")
+        result = connection.recv(100)
+    assert result.startswith(b"HTTP/1.1 404")
     assert len(shared.vendor.requests) == before
 
 
@@ -298,23 +300,23 @@ def test_there_is_no_way_to_anywhere_else(shared, path):
     ],
 )
 def test_a_body_in_which_two_could_see_two_models_is_refused(shared, body, kind):
-    told = httpx2.post(f"{shared.base_url}/v1/embeddings", content=body, headers={"content-type": kind})
-    assert told.status_code == 400
+    reply = httpx2.post(f"{shared.base_url}/v1/embeddings", content=body, headers={"content-type": kind})
+    assert reply.status_code == 400
 
 
 def test_a_model_of_another_vendor_has_no_such_endpoint(shared):
-    told = httpx2.post(f"{shared.base_url}/v1/embeddings", json={"model": "gemb", "input": "x"})
-    assert told.status_code == 404
-    told = httpx2.post(f"{shared.base_url}/v1beta/models/cloud:embedContent", json={})
-    assert told.status_code == 404
+    reply = httpx2.post(f"{shared.base_url}/v1/embeddings", json={"model": "gemb", "input": "x"})
+    assert reply.status_code == 404
+    reply = httpx2.post(f"{shared.base_url}/v1beta/models/cloud:embedContent", json={})
+    assert reply.status_code == 404
 
 
 def test_of_two_upstreams_one_must_be_named():
     other = {"oai2": UpstreamTable(kind="openai-responses", base_url="http://127.0.0.1:9/v1", api_key="k")}
     with run_gateway(more=other) as gateway:
-        told = httpx2.get(f"{gateway.base_url}/v1/files")
-        assert told.status_code == 404
-        assert "/upstreams/oai/v1/files" in told.json()["error"]["message"]
+        reply = httpx2.get(f"{gateway.base_url}/v1/files")
+        assert reply.status_code == 404
+        assert "/upstreams/oai/v1/files" in reply.json()["error"]["message"]
         assert httpx2.get(f"{gateway.base_url}/upstreams/oai/v1/files").status_code == 200
         assert httpx2.get(f"{gateway.base_url}/upstreams/oai2/v1/files").status_code == 502
 
@@ -326,17 +328,17 @@ def test_a_key_can_use_only_the_paths_that_its_patterns_allow():
     )
     with run_gateway(*keys) as gateway:
 
-        def asked(key, method, path, **body):
+        def ask(key, method, path, **body):
             return httpx2.request(method, gateway.base_url + path, headers={"x-api-key": key}, **body).status_code
 
         named = {"json": {"model": "emb", "input": "x"}}
-        assert asked("some", "POST", "/v1/embeddings", **named) == 200
-        assert asked("some", "POST", "/v1/embeddings", json={"model": "oai/other", "input": "x"}) == 403
-        assert asked("some", "POST", "/upstreams/oai/v1/embeddings", json={"model": "emb"}) == 403
-        assert asked("some", "GET", "/v1/files") == 403
-        assert asked("some", "POST", "/v1beta/models/gemb:embedContent", json={}) == 403
-        assert asked("some", "POST", "/v1/models/gemini-x:embedContent", json={}) == 200
-        assert asked("place", "GET", "/v1/files") == 200
-        assert asked("place", "POST", "/upstreams/oai/v1/embeddings", json={"model": "any"}) == 200
-        assert asked("place", "GET", "/upstreams/goo/v1beta/files") == 403
-        assert asked("nobody", "GET", "/v1/files") == 401
+        assert ask("some", "POST", "/v1/embeddings", **named) == 200
+        assert ask("some", "POST", "/v1/embeddings", json={"model": "oai/other", "input": "x"}) == 403
+        assert ask("some", "POST", "/upstreams/oai/v1/embeddings", json={"model": "emb"}) == 403
+        assert ask("some", "GET", "/v1/files") == 403
+        assert ask("some", "POST", "/v1beta/models/gemb:embedContent", json={}) == 403
+        assert ask("some", "POST", "/v1/models/gemini-x:embedContent", json={}) == 200
+        assert ask("place", "GET", "/v1/files") == 200
+        assert ask("place", "POST", "/upstreams/oai/v1/embeddings", json={"model": "any"}) == 200
+        assert ask("place", "GET", "/upstreams/goo/v1beta/files") == 403
+        assert ask("nobody", "GET", "/v1/files") == 401

@@ -16,8 +16,8 @@ PLAIN = b'{ "model" : "MODEL",\n "messages":[{"role":"user","content":"caf\\u00e
 
 def test_a_request_in_the_upstreams_dialect_is_passed_on_byte_for_byte(gateway):
     body = PLAIN.replace(b"MODEL", b"openai/gpt-5.2")
-    told = httpx2.post(f"{gateway.base_url}/v1/chat/completions", content=body)
-    assert told.status_code == 200
+    reply = httpx2.post(f"{gateway.base_url}/v1/chat/completions", content=body)
+    assert reply.status_code == 200
     assert gateway.simulator.requests[-1].body == PLAIN.replace(b"MODEL", b"gpt-5.2")
 
 
@@ -31,10 +31,10 @@ STREAM = (
 )
 
 
-@pytest.mark.parametrize(("streamed", "said"), [(False, WHOLE), (True, STREAM)], ids=["whole", "streamed"])
-def test_a_reply_in_the_clients_dialect_is_passed_on_byte_for_byte(serve, streamed, said):
+@pytest.mark.parametrize(("streamed", "output"), [(False, WHOLE), (True, STREAM)], ids=["whole", "streamed"])
+def test_a_reply_in_the_clients_dialect_is_passed_on_byte_for_byte(serve, streamed, output):
     async def upstream(exchange: Exchange) -> None:
-        await exchange.send(200, {"content-type": "text/event-stream" if streamed else "application/json"}, said)
+        await exchange.send(200, {"content-type": "text/event-stream" if streamed else "application/json"}, output)
 
     async def steps() -> bytes:
         async with listen(upstream, grace=0.1) as server:
@@ -44,15 +44,15 @@ def test_a_reply_in_the_clients_dialect_is_passed_on_byte_for_byte(serve, stream
             async with httpx2.AsyncClient() as client:
                 return (await client.post(f"{gateway.base_url}/v1/chat/completions", json=body)).content
 
-    assert asyncio.run(steps()) == said
+    assert asyncio.run(steps()) == output
 
 
 def test_losses_are_counted_and_listed_in_a_header_and_rejected_in_strict_mode(gateway):
     asked = {"model": "gem", "messages": [{"role": "user", "content": "hello"}], "logit_bias": {"1": 1}}
-    told = httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=asked)
-    assert told.status_code == 200
-    assert "dropped /logit_bias" in told.headers["x-dragoman-losses"]
-    assert told.headers["x-dragoman-upstream"] == "gemini"
+    reply = httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=asked)
+    assert reply.status_code == 200
+    assert "dropped /logit_bias" in reply.headers["x-dragoman-losses"]
+    assert reply.headers["x-dragoman-upstream"] == "gemini"
     before = len(gateway.simulator.requests)
     strict = {"x-dragoman-strict": "true"}
     refused = httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=asked, headers=strict)
@@ -65,9 +65,9 @@ def test_a_gemini_client_without_alt_sse_gets_one_array(gateway):
     asked = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}
     for model in ("gem", "claude", "gpt", "resp"):
         url = f"{gateway.base_url}/v1beta/models/{model}:streamGenerateContent"
-        told = httpx2.post(url, json=asked)
-        assert told.headers["content-type"].startswith("application/json")
-        chunks = told.json()
+        reply = httpx2.post(url, json=asked)
+        assert reply.headers["content-type"].startswith("application/json")
+        chunks = reply.json()
         text = "".join(part.get("text", "") for chunk in chunks for part in chunk["candidates"][0]["content"]["parts"])
         assert "simulator" in text
         assert chunks[-1]["candidates"][0]["finishReason"] == "STOP"
@@ -75,8 +75,8 @@ def test_a_gemini_client_without_alt_sse_gets_one_array(gateway):
 
 def test_a_reply_without_a_time_gets_the_current_one(gateway):
     asked = {"model": "gem", "messages": [{"role": "user", "content": "hello"}]}
-    told = httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=asked).json()
-    assert abs(told["created"] - time.time()) < 100
+    reply = httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=asked).json()
+    assert abs(reply["created"] - time.time()) < 100
 
 
 def test_headers_that_choose_behaviour_reach_an_upstream_of_the_same_dialect_and_keys_do_not(gateway):
@@ -91,6 +91,6 @@ def test_headers_that_choose_behaviour_reach_an_upstream_of_the_same_dialect_and
 
 def test_an_empty_gemini_reply_reaches_a_gemini_client_unchanged(gateway):
     client = gateway.open(genai.Client(api_key="k", http_options={"base_url": gateway.base_url}))
-    told = client.models.generate_content(model="gemini/gemini-3.8-flash~no-candidates", contents="Hello")
-    assert not told.candidates
-    assert told.usage_metadata.prompt_token_count
+    reply = client.models.generate_content(model="gemini/gemini-3.8-flash~no-candidates", contents="Hello")
+    assert not reply.candidates
+    assert reply.usage_metadata.prompt_token_count

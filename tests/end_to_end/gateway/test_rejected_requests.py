@@ -9,8 +9,8 @@ HELLO = {"messages": [{"role": "user", "content": "hello"}]}
 THREAD = {"thread": {"type": "continue", "previous_message_id": "msg_1"}}
 
 
-def the_record(gateway, told):
-    assert is_recorded(gateway, told.headers["x-dragoman-exchange"])
+def the_record(gateway, result):
+    assert is_recorded(gateway, result.headers["x-dragoman-exchange"])
     return gateway.records[-1]
 
 
@@ -25,10 +25,10 @@ def the_record(gateway, told):
 )
 def test_what_cannot_be_translated_is_refused_and_no_upstream_is_named(serve, path, body, headers):
     gateway = serve()
-    told = httpx2.post(f"{gateway.base_url}{path}", json={"model": "gem", **body}, headers=headers)
-    assert told.status_code == 400
-    assert "x-dragoman-upstream" not in told.headers
-    record = the_record(gateway, told)
+    reply = httpx2.post(f"{gateway.base_url}{path}", json={"model": "gem", **body}, headers=headers)
+    assert reply.status_code == 400
+    assert "x-dragoman-upstream" not in reply.headers
+    record = the_record(gateway, reply)
     assert (record.outcome, record.upstream, record.upstream_model, record.tries) == ("refused", "", "", 0)
 
 
@@ -44,12 +44,12 @@ def test_the_upstream_that_was_called_is_named_whatever_the_outcome(serve):
 
 
 @pytest.mark.parametrize(
-    ("said", "status"),
+    ("output", "status"),
     [("1", 400), ("yes", 400), ("ON", 400), ("TRUE", 400), ("0", 200), ("False", 200), ("no", 200), ("off", 200)],
 )
-def test_the_strict_header_accepts_all_usual_booleans(gateway, said, status):
+def test_the_strict_header_accepts_all_usual_booleans(gateway, output, status):
     body = {"model": "gem", **HELLO, "logit_bias": {"1": 1}}
-    reply = httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=body, headers={"x-dragoman-strict": said})
+    reply = httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=body, headers={"x-dragoman-strict": output})
     assert reply.status_code == status
 
 

@@ -33,8 +33,8 @@ def responses(gateway, model, *, stream, **changed):
 @pytest.mark.parametrize("upstream", MODELS)
 def test_responses_reports_server_calls_as_openai_does(gateway, upstream, stream):
     client, asked = responses(gateway, upstream, stream=stream)
-    heard = client.ask("own", **asked)
-    listed, first, called, second = heard.raw.output
+    reply = client.ask("own", **asked)
+    listed, first, called, second = reply.raw.output
     assert (listed.type, listed.server_label, [tool.name for tool in listed.tools]) == (
         "mcp_list_tools",
         "files",
@@ -44,7 +44,7 @@ def test_responses_reports_server_calls_as_openai_does(gateway, upstream, stream
     assert json.loads(called.arguments) == {"path": "a"}
     assert (called.output, called.error, called.status) == ("<a>", None, "completed")
     assert [item.content[0].text for item in (first, second)] == ["I read.", "\n\nIt said: <a>"]
-    assert heard.raw.tools[0].type == "mcp"
+    assert reply.raw.tools[0].type == "mcp"
 
     before = len(gateway.simulator.requests)
     again = client.ask("and now?", **asked)
@@ -57,8 +57,8 @@ def test_responses_reports_server_calls_as_openai_does(gateway, upstream, stream
 def test_a_responses_stream_reports_the_progress_of_a_call(gateway):
     client = Client(gateway, "responses", stream=True, model="gem")
     with client.sdk.responses.stream(model="gem", input="own", tools=[MCP], store=False) as events:
-        told = [event for event in events if "mcp" in event.type or "output_item" in event.type]
-    items = [event.type for event in told if event.output_index == 2]
+        result = [event for event in events if "mcp" in event.type or "output_item" in event.type]
+    items = [event.type for event in result if event.output_index == 2]
     assert items == [
         "response.output_item.added",
         "response.mcp_call.in_progress",
@@ -67,7 +67,7 @@ def test_a_responses_stream_reports_the_progress_of_a_call(gateway):
         "response.mcp_call.completed",
         "response.output_item.done",
     ]
-    begun, *between, done = [event for event in told if event.output_index == 2]
+    begun, *between, done = [event for event in result if event.output_index == 2]
     assert (begun.item.status, begun.item.output, done.item.status, done.item.output) == (
         "in_progress",
         None,
@@ -83,10 +83,10 @@ def test_a_responses_stream_reports_the_progress_of_a_call(gateway):
 def test_messages_reports_server_calls_as_anthropic_does(gateway, upstream, stream):
     client = Client(gateway, "messages", stream=stream, model=upstream)
     asked = {"mcp_servers": [SERVER], "tools": [TOOLSET], "betas": BETAS}
-    heard = client.ask("own", **asked)
-    kinds = [block.type for block in heard.raw.content if block.type != "thinking"]
+    reply = client.ask("own", **asked)
+    kinds = [block.type for block in reply.raw.content if block.type != "thinking"]
     assert kinds == ["text", "mcp_tool_use", "mcp_tool_result", "text"]
-    called, result = (block for block in heard.raw.content if block.type.startswith("mcp_"))
+    called, result = (block for block in reply.raw.content if block.type.startswith("mcp_"))
     assert (called.name, called.server_name, called.input) == ("read", "files", {"path": "a"})
     assert (result.tool_use_id, result.is_error, result.content[0].text) == (called.id, False, "<a>")
 
@@ -117,13 +117,13 @@ def test_server_calls_in_a_history_are_parsed_even_if_nothing_is_stored(gateway)
 @pytest.mark.parametrize("stream", [False, True])
 def test_client_calls_appear_next_to_server_calls(gateway, stream):
     client, asked = responses(gateway, "gem", stream=stream)
-    heard = client.ask("late", schemas=WEATHER, **asked)
-    assert [item.type for item in heard.raw.output if item.type != "reasoning"] == [
+    reply = client.ask("late", schemas=WEATHER, **asked)
+    assert [item.type for item in reply.raw.output if item.type != "reasoning"] == [
         "mcp_list_tools",
         "mcp_call",
         "function_call",
     ]
-    client.answer(heard, {"get_weather": "sunny"})
+    client.answer(reply, {"get_weather": "sunny"})
     again = client.ask(schemas=WEATHER, **asked)
     assert again.text == "It said: sunny"
     contents = gateway.simulator.requests[-1].json()["contents"]
@@ -177,16 +177,16 @@ def test_a_server_that_is_not_configured_is_the_vendors_own_affair(gateway):
 @pytest.mark.parametrize("approve", [False, True])
 def test_a_call_that_needs_approval_runs_after_the_client_approves_it(gateway, stream, approve):
     client, asked = responses(gateway, "gem", stream=stream, require_approval="always")
-    heard = client.ask("own", **asked)
-    wanted = heard.raw.output[-1]
-    assert (wanted.type, wanted.server_label, wanted.name) == ("mcp_approval_request", "files", "read")
-    assert json.loads(wanted.arguments) == {"path": "a"}
-    client.history.append({"type": "mcp_approval_response", "approval_request_id": wanted.id, "approve": approve})
+    reply = client.ask("own", **asked)
+    expected = reply.raw.output[-1]
+    assert (expected.type, expected.server_label, expected.name) == ("mcp_approval_request", "files", "read")
+    assert json.loads(expected.arguments) == {"path": "a"}
+    client.history.append({"type": "mcp_approval_response", "approval_request_id": expected.id, "approve": approve})
     again = client.ask(**asked)
     if approve:
-        called, said = again.raw.output
-        assert (called.type, called.approval_request_id, called.output) == ("mcp_call", wanted.id, "<a>")
-        assert said.content[0].text == "It said: <a>"
+        called, output = again.raw.output
+        assert (called.type, called.approval_request_id, called.output) == ("mcp_call", expected.id, "<a>")
+        assert output.content[0].text == "It said: <a>"
     else:
         assert "the user did not allow it" in again.text
     contents = gateway.simulator.requests[-1].json()["contents"]
@@ -214,9 +214,9 @@ def test_an_approved_call_is_run_once_however_often_the_request_is_sent():
     tools.register(read, namespace="files")
     with in_thread(script=write_script) as simulator, run_server_gateway(simulator, tools=tools) as gateway:
         client, asked = responses(gateway, "gpt", stream=False, require_approval={"never": {"tool_names": ["other"]}})
-        wanted = client.ask("own", **asked).raw.output[-1]
+        expected = client.ask("own", **asked).raw.output[-1]
         assert run == []
-        client.history.append({"type": "mcp_approval_response", "approval_request_id": wanted.id, "approve": True})
+        client.history.append({"type": "mcp_approval_response", "approval_request_id": expected.id, "approve": True})
         history = list(client.history)
         for _ in range(3):
             client.history = list(history)
@@ -297,5 +297,5 @@ def post_json(gateway, path, body):
     except HTTPError as error:
         reply = error
     with reply:
-        told = json.loads(reply.read())
-    assert reply.status == 200 or (reply.status == 400 and told["error"]["message"])
+        result = json.loads(reply.read())
+    assert reply.status == 200 or (reply.status == 400 and result["error"]["message"])

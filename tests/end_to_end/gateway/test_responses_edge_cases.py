@@ -53,11 +53,11 @@ def test_a_prompt_with_other_options_is_another_turn(client, name):
 
 
 def test_a_history_that_is_sent_again_to_a_conversation_is_known(client, name):
-    said = [{"role": "user", "content": QUESTION}]
-    first = client.responses.create(model="gem", conversation=name, input=said, tools=[FLAT])
-    said += [item.model_dump(exclude_none=True) for item in first.output]
-    said.append(result(calls_of(first)[0]))
-    assert "72" in client.responses.create(model="gem", conversation=name, input=said).output_text
+    output = [{"role": "user", "content": QUESTION}]
+    first = client.responses.create(model="gem", conversation=name, input=output, tools=[FLAT])
+    output += [item.model_dump(exclude_none=True) for item in first.output]
+    output.append(result(calls_of(first)[0]))
+    assert "72" in client.responses.create(model="gem", conversation=name, input=output).output_text
     assert len([item for item in client.conversations.items.list(name) if item.type == "function_call"]) == 1
 
 
@@ -70,10 +70,10 @@ def test_a_conversation_may_have_any_name(client, odd):
     assert client.conversations.delete(named).deleted
 
 
-@pytest.mark.parametrize("said", [5, True])
-def test_an_input_that_is_none_is_refused(client, said):
+@pytest.mark.parametrize("output", [5, True])
+def test_an_input_that_is_none_is_refused(client, output):
     with pytest.raises(openai.BadRequestError) as caught:
-        client.responses.create(model="gem", input=said)
+        client.responses.create(model="gem", input=output)
     assert caught.value.param == "input"
 
 

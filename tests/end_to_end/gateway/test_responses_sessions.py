@@ -74,8 +74,8 @@ def test_two_branches_go_on_from_one_response(client):
 
 def test_text_may_come_with_the_result(client, name):
     (call,) = calls_of(client.responses.create(model="gem", conversation=name, input=QUESTION, tools=[FLAT]))
-    said = {"role": "user", "content": "And say it in Fahrenheit."}
-    second = client.responses.create(model="gem", conversation=name, input=[result(call), said])
+    output = {"role": "user", "content": "And say it in Fahrenheit."}
+    second = client.responses.create(model="gem", conversation=name, input=[result(call), output])
     assert second.output_text
 
 
@@ -93,9 +93,9 @@ def test_a_result_for_a_call_that_was_never_made_is_refused_by_its_id(client, na
 def test_signatures_of_calls_are_sent_back_to_their_issuer(gateway, client, name):
     (call,) = calls_of(client.responses.create(model="gem", conversation=name, input=QUESTION, tools=[FLAT]))
     client.responses.create(model="gem", conversation=name, input=[result(call)])
-    told = send(gateway)["contents"][1]["parts"][0]
-    assert told["functionCall"]["name"] == "get_weather"
-    assert told["thoughtSignature"].startswith("ZHJhZ29tYW4tc2lt")
+    output = send(gateway)["contents"][1]["parts"][0]
+    assert output["functionCall"]["name"] == "get_weather"
+    assert output["thoughtSignature"].startswith("ZHJhZ29tYW4tc2lt")
 
 
 def test_sent_tools_replace_the_stored_ones_and_none_clear_them(gateway, client, name):
@@ -221,8 +221,8 @@ def test_an_item_that_is_only_referred_to_is_found(gateway, client):
     first = client.responses.create(model="gpt", input=QUESTION, tools=[FLAT])
     (call,) = calls_of(first)
     referred = [{"type": "item_reference", "id": item.id} for item in first.output]
-    said = {"role": "user", "content": QUESTION}
-    second = client.responses.create(model="gpt", input=[said, *referred, result(call)], tools=[FLAT])
+    output = {"role": "user", "content": QUESTION}
+    second = client.responses.create(model="gpt", input=[output, *referred, result(call)], tools=[FLAT])
     assert "72" in second.output_text
     assert send(gateway)["messages"][1]["tool_calls"][0]["id"] == call.call_id
     with pytest.raises(openai.NotFoundError, match="rs_nowhere"):

@@ -90,10 +90,10 @@ def test_a_request_that_is_wrong_is_wrong_everywhere(serve):
 
 def test_retries_are_limited_and_a_header_stops_the_client_from_retrying(serve):
     gateway = serve()
-    with pytest.raises(openai.InternalServerError) as told:
+    with pytest.raises(openai.InternalServerError) as error:
         request_text(gateway, "chat", faulty("gem", "503"), streamed=False)
     assert len(gateway.simulator.requests) == 3
-    assert told.value.response.headers["x-should-retry"] == "false"
+    assert error.value.response.headers["x-should-retry"] == "false"
 
 
 def test_an_upstream_that_is_always_down_gets_few_requests_more_for_it(serve):
@@ -108,20 +108,20 @@ def test_an_unreachable_upstream_is_a_bad_gateway_without_its_address(serve):
     gateway = serve(
         upstreams={"nobody": UpstreamTable(kind="openai", base_url="http://127.0.0.1:9/v1", api_key="hush")}
     )
-    with pytest.raises(openai.InternalServerError) as told:
+    with pytest.raises(openai.InternalServerError) as error:
         request_text(gateway, "chat", "nobody/gpt", streamed=False)
-    assert told.value.status_code == 502
-    assert "127.0.0.1" not in told.value.response.text
-    assert "hush" not in told.value.response.text
+    assert error.value.status_code == 502
+    assert "127.0.0.1" not in error.value.response.text
+    assert "hush" not in error.value.response.text
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 def test_an_upstream_that_hangs_is_a_timeout(serve, streamed):
     slow = {"slow": UpstreamTable(kind="gemini", base_url="", first_byte=0.2)}
     gateway = serve(upstreams=slow)
-    with pytest.raises(anthropic.APIStatusError) as told:
+    with pytest.raises(anthropic.APIStatusError) as error:
         request_text(gateway, "messages", "slow/gemini-3.8-flash~hang", streamed=streamed)
-    assert told.value.status_code == 504
+    assert error.value.status_code == 504
 
 
 @pytest.mark.parametrize("client", ["chat", "responses", "messages", "gemini"])
@@ -143,8 +143,8 @@ def test_an_error_in_a_stream_that_began_without_the_upstream_names_the_exchange
     slow = {"slow": UpstreamTable(kind="anthropic", base_url="", first_byte=0.3)}
     gateway = serve(hold=0.05, heartbeat=0.05, upstreams=slow)
     body = {"model": "slow/claude-opus-4-8~hang", "max_tokens": 9, "stream": True, "messages": []}
-    told = httpx2.post(f"{gateway.base_url}/v1/messages", json=body)
-    assert f'"request_id":"{told.headers["x-dragoman-exchange"]}"' in told.text
+    reply = httpx2.post(f"{gateway.base_url}/v1/messages", json=body)
+    assert f'"request_id":"{reply.headers["x-dragoman-exchange"]}"' in reply.text
 
 
 def test_heartbeats_are_sent_before_the_upstream_starts_to_answer(serve):
@@ -154,9 +154,9 @@ def test_heartbeats_are_sent_before_the_upstream_starts_to_answer(serve):
         "stream": True,
         "messages": [{"role": "user", "content": "x"}],
     }
-    with httpx2.stream("POST", f"{gateway.base_url}/v1/chat/completions", json=body) as told:
-        assert told.headers["x-dragoman-upstream"] == "openai"
-        text = b"".join(told.iter_bytes())
+    with httpx2.stream("POST", f"{gateway.base_url}/v1/chat/completions", json=body) as reply:
+        assert reply.headers["x-dragoman-upstream"] == "openai"
+        text = b"".join(reply.iter_bytes())
     assert text.startswith(b"\n\n")
     assert text.rstrip().endswith(b"data: [DONE]")
 
@@ -170,27 +170,27 @@ def test_a_stream_that_stalls_ends_in_an_error(serve):
 @pytest.mark.parametrize("model", MODELS)
 def test_a_gateway_key_that_an_upstream_rejects_is_not_a_client_error(serve, model):
     gateway = serve(simulate={"key": "another"})
-    with pytest.raises(openai.APIStatusError, match="rejected the gateway's credentials") as told:
+    with pytest.raises(openai.APIStatusError, match="rejected the gateway's credentials") as error:
         request_text(gateway, "chat", model, streamed=False)
-    assert told.value.status_code == 502
+    assert error.value.status_code == 502
 
 
 def test_a_header_stops_the_client_from_retrying_if_too_many_other_requests_were_retried(serve):
     gateway = serve()
-    told = []
+    collected = []
     for _ in range(25):
         with pytest.raises(openai.InternalServerError) as raised:
             request_text(gateway, "chat", faulty("gem", "503"), streamed=False)
-        told.append(raised.value.response.headers.get("x-should-retry"))
+        collected.append(raised.value.response.headers.get("x-should-retry"))
     assert {record.tries for record in gateway.wait_for_records(25)} >= {1, 3}
-    assert set(told) == {"false"}
+    assert set(collected) == {"false"}
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 def test_a_broken_gemini_is_unavailable_to_its_own_clients(gateway, streamed):
-    with pytest.raises(genai.errors.ServerError) as told:
+    with pytest.raises(genai.errors.ServerError) as error:
         request_text(gateway, "gemini", faulty("gem", "500"), streamed=streamed)
-    assert (told.value.code, told.value.status) == (502, "UNAVAILABLE")
+    assert (error.value.code, error.value.status) == (502, "UNAVAILABLE")
 
 
 @pytest.mark.parametrize("model", ["gem", "claude"])
@@ -207,7 +207,7 @@ def test_an_error_in_a_stream_of_messages_names_the_exchange(gateway, model):
 def test_a_rate_limit_has_its_delay_in_the_message_also_in_the_same_dialect(serve, client):
     gateway = serve()
     home = {"chat": "gpt", "responses": "resp"}
-    with pytest.raises(openai.RateLimitError, match=r"[Tt]ry again in 30s") as told:
+    with pytest.raises(openai.RateLimitError, match=r"[Tt]ry again in 30s") as error:
         request_text(gateway, client, faulty(home[client], "429,retry-after=30"), streamed=False)
-    assert told.value.response.headers["retry-after"] == "30"
-    assert told.value.type in {"rate_limit_error", "requests", "tokens"}
+    assert error.value.response.headers["retry-after"] == "30"
+    assert error.value.type in {"rate_limit_error", "requests", "tokens"}

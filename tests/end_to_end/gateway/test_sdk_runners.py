@@ -128,11 +128,11 @@ def test_googles_sdk_calls_functions_automatically_and_continues(gateway, upstre
     chat = client.chats.create(model=MODELS[upstream], config={"tools": [get_weather]})
     before = len(gateway.simulator.requests)
 
-    def asked(question: str) -> str:
+    def ask(question: str) -> str:
         if not streamed:
             return chat.send_message(question).text
         return "".join(chunk.text or "" for chunk in chat.send_message_stream(question))
 
-    assert_weather_in(asked(BOTH))
-    assert get_weather("Rome") in asked("And the weather in Rome?")
+    assert_weather_in(ask(BOTH))
+    assert get_weather("Rome") in ask("And the weather in Rome?")
     assert len(list_sent_since(gateway, before)) == 4

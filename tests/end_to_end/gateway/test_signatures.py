@@ -64,8 +64,8 @@ def test_a_chat_client_that_drops_signatures_gets_them_back_on_its_calls(gateway
         for call in message.tool_calls
         if hasattr(call, "extra_content")
     ]
-    told = go_on(client, message, model)
-    assert "72" in told.choices[0].message.content
+    result = go_on(client, message, model)
+    assert "72" in result.choices[0].message.content
     assert signatures(gateway)[0] == given[0] != SKIPPED
     assert [one for one in signatures(gateway) if one is not None] == given
 
@@ -137,8 +137,8 @@ def test_googles_signatures_are_removed_and_reported_if_a_chat_upstream_does_not
     client = chat(gateway)
     history = br_back(request_call(client))
     assert "thought_signature" in json.dumps(history)
-    told = client.chat.completions.with_raw_response.create(model="gpt", messages=history, tools=[CHAT_TOOL])
+    reply = client.chat.completions.with_raw_response.create(model="gpt", messages=history, tools=[CHAT_TOOL])
     sent = json.loads(gateway.simulator.requests[-1].body)
     assert "extra_content" not in json.dumps(sent)
     assert sent["messages"][1]["tool_calls"][0]["function"]["name"] == "get_weather"
-    assert "/messages/1/tool_calls/0/extra_content: " in told.headers["x-dragoman-losses"]
+    assert "/messages/1/tool_calls/0/extra_content: " in reply.headers["x-dragoman-losses"]

@@ -20,11 +20,11 @@ THEIRS = 'TOOL_CALL: get_weather\nARGUMENTS: {"city": "Rome"}'
 def script(received):
     """Call as text the tools that the user names, then report the results."""
     assert not received.request.tools
-    said = received.request.turns[-1].text
-    results = re.findall(r"<tool_result name=\"\w+\">\n(.*?)\n</tool_result>", said, re.DOTALL)
+    output = received.request.turns[-1].text
+    results = re.findall(r"<tool_result name=\"\w+\">\n(.*?)\n</tool_result>", output, re.DOTALL)
     if results:
         return Answer(text="It said: " + ", ".join(results))
-    return Answer(text=f"I look.\n\n{OWN}\n{THEIRS}" if said == "mixed" else f"I read.\n{OWN}")
+    return Answer(text=f"I look.\n\n{OWN}\n{THEIRS}" if output == "mixed" else f"I read.\n{OWN}")
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +43,12 @@ def test_an_agent_runs_text_calls_and_leaves_client_calls_to_the_client(gateway,
     before = len(gateway.simulator.requests)
     client = Client(gateway, dialect, stream=stream, model=f"helper-{upstream}")
     assert client.ask("own").text == "I read.\n\nIt said: <a>"
-    heard = client.ask("mixed", schemas=WEATHER)
-    assert [(name, arguments) for _, name, arguments in heard.calls] == [("get_weather", {"city": "Rome"})]
-    client.answer(heard, {"get_weather": "sun"})
-    told = client.ask(schemas=WEATHER).text
-    assert "<a>" in told
-    assert "sun" in told
+    received = client.ask("mixed", schemas=WEATHER)
+    assert [(name, arguments) for _, name, arguments in received.calls] == [("get_weather", {"city": "Rome"})]
+    client.answer(received, {"get_weather": "sun"})
+    reply = client.ask(schemas=WEATHER).text
+    assert "<a>" in reply
+    assert "sun" in reply
     assert {seen.status for seen in list(gateway.simulator.requests)[before:]} == {200}
 
 
@@ -103,7 +103,7 @@ def reply_text(client, asked):
 def test_no_client_sees_the_text_of_a_call_that_the_loop_corrected_or_rejected(
     strict_gateway, dialect, upstream, stream
 ):
-    for asked, told in {
+    for asked, result in {
         "json": "I read.Done.",
         "legacy": "I read.Done.",
         "on and on": "I go on." * 4,
@@ -111,5 +111,5 @@ def test_no_client_sees_the_text_of_a_call_that_the_loop_corrected_or_rejected(
         "cut": "I read.",
     }.items():
         client = Client(strict_gateway, dialect, stream=stream, model=f"helper-{upstream}")
-        assert reply_text(client, asked).replace("\n\n", "") == told
+        assert reply_text(client, asked).replace("\n\n", "") == result
     assert {seen.status for seen in strict_gateway.simulator.requests} == {200}

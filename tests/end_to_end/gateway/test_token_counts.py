@@ -25,9 +25,9 @@ ASKED = {
 def count(gateway, client, model):
     path, body, member = ASKED[client]
     named = body if "MODEL" in path else {**body, "model": model}
-    told = httpx2.post(gateway.base_url + path.replace("MODEL", model), json=named)
-    assert told.status_code == 200, told.text
-    return told.json()[member], told.headers.get("x-dragoman-estimate")
+    reply = httpx2.post(gateway.base_url + path.replace("MODEL", model), json=named)
+    assert reply.status_code == 200, reply.text
+    return reply.json()[member], reply.headers.get("x-dragoman-estimate")
 
 
 @pytest.mark.parametrize("model", ["gem", "claude", "resp", "vgem", "vclaude", "assist"])
@@ -54,7 +54,7 @@ def test_a_count_takes_a_turn_of_its_key_like_any_request(serve):
     with httpx2.stream("POST", f"{gateway.base_url}/v1/messages", json=asked, headers=key) as stream:
         pieces = stream.iter_bytes()
         next(pieces)
-        told = httpx2.post(gateway.base_url + path, json={**body, "model": "claude"}, headers=key)
-        assert (told.status_code, told.json()["error"]["type"]) == (429, "rate_limit_error")
+        reply = httpx2.post(gateway.base_url + path, json={**body, "model": "claude"}, headers=key)
+        assert (reply.status_code, reply.json()["error"]["type"]) == (429, "rate_limit_error")
     gateway.wait_for_records(2)
     assert httpx2.post(gateway.base_url + path, json={**body, "model": "claude"}, headers=key).status_code == 200

@@ -46,7 +46,7 @@ def post(gateway, dialect, model, **body):
 
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_all_faults_of_tool_schemas_are_reported_at_once(gateway, dialect):
-    heard = len(gateway.simulator.requests)
+    received = len(gateway.simulator.requests)
     with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `parse_error` parses
         send_request(gateway, dialect, FOREIGN[dialect], {"fine": GOOD, "broken": BAD})
     error = parse_error(raised.value)
@@ -55,7 +55,7 @@ def test_all_faults_of_tool_schemas_are_reported_at_once(gateway, dialect):
     for place in ("/properties/a/type", "/required/0", "/properties/b/$ref"):
         assert f"{SCHEMA_AT[dialect]}{place}: " in error.message
     assert "3 errors in the definitions of tools" in error.message
-    assert len(gateway.simulator.requests) == heard
+    assert len(gateway.simulator.requests) == received
 
 
 def test_tools_are_validated_before_the_request_is_translated(gateway):
@@ -68,7 +68,7 @@ def test_tools_are_validated_before_the_request_is_translated(gateway):
 @pytest.mark.parametrize("same", [False, True], ids=["translated", "passed"])
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_a_tool_that_cannot_be_read_is_refused_wherever_it_would_go(gateway, dialect, same):
-    heard = len(gateway.simulator.requests)
+    received = len(gateway.simulator.requests)
     home = {"chat": "gpt", "responses": "resp", "messages": "claude", "gemini": "gem"}
     tools = tools_of(dialect, {"fine": GOOD, "broken": GOOD})
     broken = (tools[0]["function_declarations"] if dialect == "gemini" else tools)[1]
@@ -77,7 +77,7 @@ def test_a_tool_that_cannot_be_read_is_refused_wherever_it_would_go(gateway, dia
     assert reply.status_code == 400
     assert reply.text.count("Expected `str") in {2, 4}
     assert "invalid_tool" in reply.text
-    assert len(gateway.simulator.requests) == heard
+    assert len(gateway.simulator.requests) == received
 
 
 @pytest.mark.parametrize("dialect", CLIENTS)
@@ -104,12 +104,12 @@ def test_what_a_vendor_may_take_it_judges_itself(serve, dialect):
 
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_the_choice_of_a_tool_that_is_not_there_is_refused(gateway, dialect):
-    heard = len(gateway.simulator.requests)
+    received = len(gateway.simulator.requests)
     reply = post(gateway, dialect, FOREIGN[dialect], tools=tools_of(dialect, {"fine": GOOD}), **CHOICES[dialect])
     assert reply.status_code == 400
     assert "invalid_tool" in reply.text
     assert ", which is not in tools" in reply.text
-    assert len(gateway.simulator.requests) == heard
+    assert len(gateway.simulator.requests) == received
 
 
 @pytest.mark.parametrize("dialect", CLIENTS)
@@ -126,11 +126,11 @@ def test_many_tools_are_validated_once_and_outside_the_event_loop(serve, monkeyp
     looked_at = []
     whole = tools.find_schema_faults
 
-    def watched(schema, **options):
+    def watch(schema, **options):
         looked_at.append(threading.current_thread().name)
         return whole(schema, **options)
 
-    monkeypatch.setattr(tools, "find_schema_faults", watched)
+    monkeypatch.setattr(tools, "find_schema_faults", watch)
     schemas = {
         f"tool_{at}": {
             "type": "object",

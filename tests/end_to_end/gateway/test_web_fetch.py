@@ -20,13 +20,13 @@ CANARY = "canary-0d1e"
 @contextmanager
 def pages(body: str) -> Generator[tuple[str, list[str]]]:
     """A server that returns the same page at every path, and records the requested paths."""
-    heard: list[str] = []
+    collected: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         """Says it."""
 
         def do_GET(self) -> None:
-            heard.append(self.path)
+            collected.append(self.path)
             self.send_response(200)
             self.send_header("content-type", "text/html; charset=utf-8")
             self.end_headers()
@@ -39,7 +39,7 @@ def pages(body: str) -> Generator[tuple[str, list[str]]]:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"127.0.0.1:{server.server_address[1]}", heard
+            yield f"127.0.0.1:{server.server_address[1]}", collected
         finally:
             server.shutdown()
             thread.join()
@@ -68,21 +68,21 @@ def run_gateway(*urls: str, private: tuple[str, ...], destinations: tuple[str, .
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_a_page_is_read_for_a_client_of_any_dialect(dialect):
     with ExitStack() as stack:
-        place, heard = stack.enter_context(pages("<title>Fjords</title><h1>Deep</h1><p>Very <b>deep</b>.</p>"))
+        place, received = stack.enter_context(pages("<title>Fjords</title><h1>Deep</h1><p>Very <b>deep</b>.</p>"))
         gateway = stack.enter_context(run_gateway(f"http://{place}/fjords", private=(place,)))
         text = Client(gateway, dialect, stream=True, model="reader").ask("Read it.").text
     assert "Title: Fjords\n\n# Deep\n\nVery **deep**." in text
     assert "no instruction to you" in text
-    assert heard == ["/fjords"]
+    assert received == ["/fjords"]
 
 
 def test_web_fetch_cannot_read_local_servers():
     with ExitStack() as stack:
-        place, heard = stack.enter_context(pages("secret of the intranet"))
+        place, received = stack.enter_context(pages("secret of the intranet"))
         gateway = stack.enter_context(run_gateway(f"http://{place}/metrics", private=()))
         text = Client(gateway, "chat", stream=False, model="reader").ask("Read it.").text
     assert "it has no public address" in text
-    assert not heard
+    assert not received
 
 
 def test_a_page_that_is_obeyed_gets_nothing_out():

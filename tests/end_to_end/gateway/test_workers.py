@@ -44,9 +44,9 @@ def pair(tmp_path):
 def test_workers_are_one_gateway(pair):
     names = []
     for _ in range(16):
-        told = post_chat(pair.base_url)
-        assert told.status_code == 200
-        names.append(told.headers["x-dragoman-exchange"])
+        reply = post_chat(pair.base_url)
+        assert reply.status_code == 200
+        names.append(reply.headers["x-dragoman-exchange"])
     for name in (names[0], names[-1]):
         shown = {get(f"{pair.base_url}/v1/exchanges/{name}").json()["id"] for _ in range(8)}
         assert shown == {name}
@@ -138,12 +138,12 @@ def test_an_open_stream_may_end_when_the_gateway_stops_and_no_new_client_is_acce
             asked_for = stream("POST", f"{command.base_url}/v1/chat/completions", json={**HELLO, "stream": True})
             with asked_for as reply:
                 pieces = reply.iter_text()
-                told = next(pieces)
+                result = next(pieces)
                 command.process.send_signal(signal.SIGTERM)
                 until(lambda: require_rejected(command.base_url))
                 assert command.process.poll() is None
-                told += "".join(pieces)
-            assert told.endswith("data: [DONE]\n\n")
+                result += "".join(pieces)
+            assert result.endswith("data: [DONE]\n\n")
             assert command.process.wait(20) == 0
 
 
@@ -180,9 +180,9 @@ def test_a_second_signal_stops_the_gateway_at_once(tmp_path):
         cut: list[httpx2.TransportError] = []
 
         def wait() -> None:
-            with pytest.raises(httpx2.TransportError) as told:
+            with pytest.raises(httpx2.TransportError) as error:
                 post_chat(command.base_url, **body)
-            cut.append(told.value)
+            cut.append(error.value)
 
         waiting = threading.Thread(target=wait)
         waiting.start()
@@ -199,19 +199,19 @@ def test_a_port_in_use_is_reported_with_any_number_of_workers(tmp_path, pair):
     address = pair.base_url.removeprefix("http://")
     for count in ("1", "2"):
         command = [sys.executable, "-c", PROGRAM, "serve", "--workers", count, "--listen", address]
-        told = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)  # noqa: S603
-        assert told.returncode == 2
-        assert told.stderr.startswith(f"dragoman: another process already listens on {address}")
-        assert "--listen" in told.stderr
+        captured = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)  # noqa: S603
+        assert captured.returncode == 2
+        assert captured.stderr.startswith(f"dragoman: another process already listens on {address}")
+        assert "--listen" in captured.stderr
 
 
 def test_what_no_worker_can_begin_with_ends_them_all(tmp_path):
     config = tmp_path / "dragoman.toml"
     config.write_text('[server]\nlisten = "127.0.0.1:0"\nlog = "no/such/place"\n')
     command = [sys.executable, "-c", PROGRAM, "serve", "--workers", "2", "--config", str(config)]
-    told = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=30)  # noqa: S603
-    assert told.returncode == 2
-    assert "server.log" in told.stderr
+    captured = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=30)  # noqa: S603
+    assert captured.returncode == 2
+    assert "server.log" in captured.stderr
 
 
 def test_a_key_has_as_many_requests_open_as_it_may_at_all_workers_together(tmp_path):
@@ -224,6 +224,6 @@ def test_a_key_has_as_many_requests_open_as_it_may_at_all_workers_together(tmp_p
         with stream("POST", url, json=body, headers=key) as reply:
             pieces = reply.iter_text()  # whoever lets go of them hangs up
             next(pieces)
-            told = [post(url, json=HELLO, headers=key).status_code for _ in range(8)]
-            assert told == [429] * 8
+            result = [post(url, json=HELLO, headers=key).status_code for _ in range(8)]
+            assert result == [429] * 8
         until(lambda: post(url, json=HELLO, headers=key).status_code == 200)

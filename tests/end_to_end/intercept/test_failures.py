@@ -120,8 +120,8 @@ def test_a_caller_that_lost_the_answer_gets_it_by_a_retry(middle, pool, simulato
     until(lambda: not session_of(middle, "me", "lost").turn.is_followed)
     client.say("call look")
     count = len(simulator.requests)
-    told = post(f"{middle.base_url}/v1/gemini", json.loads(body))
-    call = told[0]["candidates"][0]["content"]["parts"][-1]["functionCall"]
+    result = post(f"{middle.base_url}/v1/gemini", json.loads(body))
+    call = result[0]["candidates"][0]["content"]["parts"][-1]["functionCall"]
     assert (call["name"], len(simulator.requests)) == ("look", count)
     waiting = start_caller(pool, middle, "me", "lost", caller.answer, [({"id": call["id"], "name": "look"}, "rain")])
     client.say(PROMPT)
@@ -141,9 +141,9 @@ def hasty(simulator, tmp_path_factory):
 def test_a_program_that_sends_no_request_is_an_error_in_the_callers_dialect(hasty, dialect, streamed):
     errors = (openai.APIStatusError, anthropic.APIStatusError)
     caller = Caller(hasty, dialect, f"me:silent-{dialect}-{streamed}", {"look": CITY}, streamed=streamed)
-    with pytest.raises(errors, match="sent no request within") as told:
+    with pytest.raises(errors, match="sent no request within") as error:
         caller.ask("go")
-    assert told.value.status_code == 504
+    assert error.value.status_code == 504
 
 
 def test_results_that_never_come_leave_the_client_free_and_are_refused_when_they_are_late(hasty, pool, simulator):

@@ -12,8 +12,8 @@ from intercept.surroundings import Gates, between, is_awaited, session_of, until
 
 
 def event(part, **more):
-    told = {"candidates": [{"content": {"role": "model", "parts": [part]}, **more}]}
-    return b"data: " + json.dumps(told).encode() + b"\r\n\r\n"
+    result = {"candidates": [{"content": {"role": "model", "parts": [part]}, **more}]}
+    return b"data: " + json.dumps(result).encode() + b"\r\n\r\n"
 
 
 FIRST = event({"text": "Let me see. "})
@@ -29,32 +29,32 @@ def middle(server, tmp_path_factory):
 
 def test_text_before_a_call_reaches_program_and_caller_before_the_call(server, middle, pool):
     gates = Gates(server, {"hi": (200, FIRST, CALL)})
-    heard = []
+    collected = []
     tool = {"type": "function", "name": "look", "parameters": CITY}
 
     def listen():
         sdk = middle.client(openai.OpenAI, "/v1")
         asked = {"model": MODEL, "input": "go", "conversation": "me:pace", "tools": [tool], "stream": True}
-        heard.extend(sdk.responses.create(**asked))
+        collected.extend(sdk.responses.create(**asked))
 
     listening = pool.submit(listen)
     until(lambda: is_awaited(middle, "me", "pace"))
     client = Client(f"{middle.base_url}/intercept/me@pace", "events")
     with client.sending(client.request("hi")) as link:
-        told = b""
-        while FIRST not in told:
-            told += link.recv(65536)
-        until(lambda: [event for event in heard if event.type == "response.output_text.delta"])
-        assert b"Waiting" not in told
+        result = b""
+        while FIRST not in result:
+            result += link.recv(65536)
+        until(lambda: [event for event in collected if event.type == "response.output_text.delta"])
+        assert b"Waiting" not in result
         assert not listening.done()
         gates.open("hi")
-        while b"Waiting for tools" not in told:
-            told += link.recv(65536)
-        assert b"functionCall" not in told
+        while b"Waiting for tools" not in result:
+            result += link.recv(65536)
+        assert b"functionCall" not in result
     listening.result(10)
-    done = [event.item for event in heard if event.type == "response.output_item.done"]
+    done = [event.item for event in collected if event.type == "response.output_item.done"]
     assert [item.type for item in done] == ["message", "function_call"]
-    assert heard[-1].type == "response.completed"
+    assert collected[-1].type == "response.completed"
 
 
 def test_a_client_that_leaves_in_the_middle_does_not_keep_the_call_from_its_caller(server, middle, pool):
@@ -64,9 +64,9 @@ def test_a_client_that_leaves_in_the_middle_does_not_keep_the_call_from_its_call
     until(lambda: is_awaited(middle, "me", "gone"))
     client = Client(f"{middle.base_url}/intercept/me@gone", "events")
     with client.sending(client.request("hi")) as link:
-        told = b""
-        while FIRST not in told:
-            told += link.recv(65536)
+        result = b""
+        while FIRST not in result:
+            result += link.recv(65536)
     gates.open("hi")
     words, calls = waiting.result(10)
     assert (words, [call["name"] for call in calls]) == ("Let me see. ", ["look"])
@@ -79,7 +79,7 @@ def test_a_reply_that_is_compressed_nevertheless_is_decompressed(server, middle)
         await exchange.send(200, headers, gzip.compress(b'{"models": []}'))
 
     server.answer = answer
-    status, headers, told = send(middle.base_url, "/intercept/me/v1beta/models", method="GET")
-    assert (status, told) == (200, b'{"models": []}')
+    status, headers, result = send(middle.base_url, "/intercept/me/v1beta/models", method="GET")
+    assert (status, result) == (200, b'{"models": []}')
     assert "content-encoding" not in headers
-    assert dict(server.heard[-1].headers)["accept-encoding"] == "identity"
+    assert dict(server.received[-1].headers)["accept-encoding"] == "identity"

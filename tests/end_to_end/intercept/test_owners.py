@@ -13,9 +13,9 @@ from intercept.surroundings import between, session_of, until
 TOOL = {"type": "function", "name": "look", "parameters": CITY}
 
 
-def create_response(middle, key, said):
+def create_response(middle, key, output):
     with openai.OpenAI(base_url=f"{middle.base_url}/v1", api_key=key, max_retries=0, timeout=20) as sdk:
-        return sdk.responses.create(model=MODEL, conversation="me:same", input=said, tools=[TOOL])
+        return sdk.responses.create(model=MODEL, conversation="me:same", input=output, tools=[TOOL])
 
 
 def client(middle, key, text):

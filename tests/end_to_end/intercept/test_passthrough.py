@@ -62,9 +62,9 @@ def test_a_thousand_recorded_exchanges_pass_byte_by_byte(server, middle):
         pieces = [reply[at : at + 700] for at in range(0, len(reply), 700)] if stream else [reply]
         answer_with(server, one["status"] or 200, {"content-type": kind}, *pieces)
         path = one["url_path"] or PATH
-        status, headers, told = send(middle.base_url, f"/intercept/{name}{path}", body)
-        assert (status, headers["content-type"], told) == (one["status"] or 200, kind, reply)
-        assert (server.heard[-1].body, server.heard[-1].target) == (body, path)
+        status, headers, result = send(middle.base_url, f"/intercept/{name}{path}", body)
+        assert (status, headers["content-type"], result) == (one["status"] or 200, kind, reply)
+        assert (server.received[-1].body, server.received[-1].target) == (body, path)
 
 
 @pytest.mark.parametrize(
@@ -81,18 +81,22 @@ def test_a_thousand_recorded_exchanges_pass_byte_by_byte(server, middle):
 )
 def test_a_body_that_cannot_be_read_is_forwarded_as_it_is(server, middle, body):
     answer_with(server, 400, {"content-type": "application/json"}, b'{"error": "as the upstream says"}')
-    status, _, told = send(middle.base_url, "/intercept/google" + PATH, body)
-    assert (status, told) == (400, b'{"error": "as the upstream says"}')
-    assert server.heard[-1].body == body
+    status, _, result = send(middle.base_url, "/intercept/google" + PATH, body)
+    assert (status, result) == (400, b'{"error": "as the upstream says"}')
+    assert server.received[-1].body == body
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 def test_an_unknown_path_and_any_method_are_forwarded_with_their_query(server, middle, method):
     answer_with(server, 418, {"x-odd": "1", "content-type": "text/plain"}, b"teapot")
     path = "/some/where%2Felse/v9?b=%20c&alt=media"
-    status, headers, told = send(middle.base_url, "/intercept/vertex" + path, b"x" * 10, method)
-    assert (status, headers["x-odd"], told) == (418, "1", b"teapot")
-    assert (server.heard[-1].method, server.heard[-1].target, server.heard[-1].body) == (method, path, b"x" * 10)
+    status, headers, result = send(middle.base_url, "/intercept/vertex" + path, b"x" * 10, method)
+    assert (status, headers["x-odd"], result) == (418, "1", b"teapot")
+    assert (server.received[-1].method, server.received[-1].target, server.received[-1].body) == (
+        method,
+        path,
+        b"x" * 10,
+    )
 
 
 def test_the_clients_own_credentials_go_on_and_the_gateways_never_do(server, middle):
@@ -108,12 +112,12 @@ def test_the_clients_own_credentials_go_on_and_the_gateways_never_do(server, mid
     }
     for name in ("google", "assist", "vertex"):
         send(middle.base_url, f"/intercept/{name}{PATH}?key=mine-as-well&x=1&access_token=mine", b"{}", headers=own)
-        heard = server.heard[-1]
-        assert heard.target == PATH + "?key=mine-as-well&x=1&access_token=mine"
-        told = dict(heard.headers)
-        assert {name: told.get(name) for name in list(own)[:4]} == dict(list(own.items())[:4])
-        assert not {"cookie", "x-forwarded-for", "x-dragoman-key"} & set(told)
-        assert "gateways-own" not in str(heard.headers)
+        received = server.received[-1]
+        assert received.target == PATH + "?key=mine-as-well&x=1&access_token=mine"
+        result = dict(received.headers)
+        assert {name: result.get(name) for name in list(own)[:4]} == dict(list(own.items())[:4])
+        assert not {"cookie", "x-forwarded-for", "x-dragoman-key"} & set(result)
+        assert "gateways-own" not in str(received.headers)
         until(lambda: middle.passed)
         passing = middle.passed[-1]
         assert "mine" not in str((passing.headers, passing.target, passing.target_left))
@@ -121,13 +125,13 @@ def test_the_clients_own_credentials_go_on_and_the_gateways_never_do(server, mid
 
 def test_the_first_event_is_forwarded_before_the_last_one_comes(server, middle):
     first, last = b'data: {"a":1}\r\n\r\n', b'data: {"b":2}\r\n\r\n'
-    heard = asyncio.Event()
+    received = asyncio.Event()
     loops = []
 
     async def answer(exchange):
         loops.append(asyncio.get_running_loop())
         exchange.start(200, {"content-type": "text/event-stream"}, first=first)
-        await heard.wait()
+        await received.wait()
         await exchange.end(last)
 
     server.answer = answer
@@ -135,28 +139,28 @@ def test_the_first_event_is_forwarded_before_the_last_one_comes(server, middle):
     with socket.create_connection((parts.hostname, parts.port), timeout=10) as link:
         head = f"POST /intercept/google{STREAM} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n"
         link.sendall(head.encode() + b"{}")
-        told = b""
-        while first not in told:
-            told += link.recv(65536)
-        assert last not in told
-        loops[0].call_soon_threadsafe(heard.set)
-        while last not in told:
-            told += link.recv(65536)
+        result = b""
+        while first not in result:
+            result += link.recv(65536)
+        assert last not in result
+        loops[0].call_soon_threadsafe(received.set)
+        while last not in result:
+            result += link.recv(65536)
 
 
 @pytest.mark.parametrize("name", ["nobody", "claude"])
 def test_requests_go_only_to_configured_upstreams_with_the_gemini_api(middle, name):
-    status, _, told = send(middle.base_url, f"/intercept/{name}{PATH}", b"{}")
+    status, _, result = send(middle.base_url, f"/intercept/{name}{PATH}", b"{}")
     assert status == 404
-    assert name in json.loads(told)["error"]["message"]
+    assert name in json.loads(result)["error"]["message"]
 
 
 def test_an_unreachable_upstream_is_an_error_in_the_programs_dialect(tmp_path):
     with upstream() as gone:
         base_url = gone.base_url
     with between(base_url, tmp_path) as middle:
-        status, _, told = send(middle.base_url, "/intercept/google" + PATH, b"{}")
-        assert (status, json.loads(told)["error"]["code"]) == (503, 503)
+        status, _, result = send(middle.base_url, "/intercept/google" + PATH, b"{}")
+        assert (status, json.loads(result)["error"]["code"]) == (503, 503)
 
 
 def test_if_keys_are_configured_a_program_sends_one_in_addition_to_its_own(server, tmp_path):
@@ -169,7 +173,7 @@ def test_if_keys_are_configured_a_program_sends_one_in_addition_to_its_own(serve
             ({"x-dragoman-key": "wrong"}, 401),
             ({"x-dragoman-key": "ours", "x-goog-api-key": "mine"}, 200),
         ):
-            status, _, told = send(middle.base_url, path, b"{}", headers=shown)
+            status, _, result = send(middle.base_url, path, b"{}", headers=shown)
             assert status == expected
-            assert status == 200 or "in x-dragoman-key" in json.loads(told)["error"]["message"]
-        assert dict(server.heard[-1].headers)["x-goog-api-key"] == "mine"
+            assert status == 200 or "in x-dragoman-key" in json.loads(result)["error"]["message"]
+        assert dict(server.received[-1].headers)["x-goog-api-key"] == "mine"

@@ -49,13 +49,13 @@ def test_a_prompt_is_handed_over_and_results_are_fetched_by_the_next_run(simulat
     with between(simulator.base_url, tmp_path, intercept={"it": entry(tmp_path, *words)}) as middle:
         caller = Caller(middle, "responses", "it:one", {"look": CITY})
         _, calls = caller.ask("$(echo no) 'shell'\ncall look")
-        words_told, _ = caller.answer([(calls[0], "rain")])
-        assert words_told == "They said: rain"
+        reply, _ = caller.answer([(calls[0], "rain")])
+        assert reply == "They said: rain"
         until(lambda: len(read_records(tmp_path)) == 2)
-    (first, waiting, folder, names), (second, told, *_) = read_records(tmp_path)
+    (first, waiting, folder, names), (second, result, *_) = read_records(tmp_path)
     assert first == "$(echo no) 'shell'\ncall look"
     assert "Waiting for tools" in waiting
-    assert (second, told) == ("(The tools have answered: go on.)", "They said: rain")
+    assert (second, result) == ("(The tools have answered: go on.)", "They said: rain")
     assert {"ASK_AT", "OWN_KEY", "PATH"} <= set(names)
     assert "GATEWAYS_SECRET" not in names
     assert not Path(folder).exists()
@@ -68,8 +68,8 @@ def test_two_concurrent_programs_are_distinguished_by_their_paths(simulator, tmp
         asked = [pool.submit(one.ask, f"call tool_{name}") for one, name in zip(callers, "ab", strict=True)]
         calls = [one.result(20)[1][0] for one in asked]
         assert [call["name"] for call in calls] == ["tool_a", "tool_b"]
-        told = [pool.submit(one.answer, [(call, call["name"])]) for one, call in zip(callers, calls, strict=True)]
-        assert [one.result(20)[0] for one in told] == ["They said: tool_a", "They said: tool_b"]
+        result = [pool.submit(one.answer, [(call, call["name"])]) for one, call in zip(callers, calls, strict=True)]
+        assert [one.result(20)[0] for one in result] == ["They said: tool_a", "They said: tool_b"]
 
 
 def test_a_started_program_needs_no_gateway_key_and_its_path_is_not_valid_elsewhere(simulator, tmp_path):
@@ -96,9 +96,9 @@ def test_a_started_program_needs_no_gateway_key_and_its_path_is_not_valid_elsewh
 def test_a_program_that_sends_no_request_is_an_error_for_the_caller(simulator, tmp_path, command, words):
     broken = {"upstream": "google", "command": command, "timeout": 1.0}
     with between(simulator.base_url, tmp_path, intercept={"it": broken}) as middle:
-        with pytest.raises(openai.APIStatusError, match=words) as told:
+        with pytest.raises(openai.APIStatusError, match=words) as error:
             Caller(middle, "chat", "it:one", {"look": CITY}).ask("hello")
-        assert told.value.status_code in {502, 504}
+        assert error.value.status_code in {502, 504}
 
 
 def test_an_upstream_error_of_a_program_is_reported_to_the_caller(simulator, tmp_path):
@@ -118,5 +118,5 @@ def test_model_instructions_and_headers_are_changed_as_configured(simulator, tmp
     seen = simulator.requests[-1]
     assert "gemini-3-pro:generateContent" in seen.target
     assert seen.json()["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
-    told = dict(seen.headers)
-    assert (told.get("user-agent"), told["x-goog-user-project"]) == (None, "mine")
+    result = dict(seen.headers)
+    assert (result.get("user-agent"), result["x-goog-user-project"]) == (None, "mine")

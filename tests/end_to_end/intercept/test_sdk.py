@@ -60,7 +60,7 @@ def test_a_call_is_captured_answered_through_responses_and_both_sides_see_the_en
     telling = pool.submit(caller.responses.create, model=MODEL, conversation="me", input=[answer], tools=[TOOL])
     until(lambda: is_awaited(middle, "me"))
     last = say("(The tools have answered: go on.)")
-    told = telling.result(10)
+    result = telling.result(10)
     assert "21 degrees" in last
-    assert told.output_text == last
+    assert result.output_text == last
     until(lambda: middle.passed and middle.passed[-1].rules)

@@ -41,21 +41,21 @@ def test_images_and_failures_are_in_the_results_they_belong_to(middle, pool, sim
     begun = [{"role": "user", "content": "go"}]
     waiting = wait(pool, middle, "seen", sdk.messages.create, messages=begun, **asked)
     client.say("call one, two")
-    said = waiting.result(10).content
-    calls = [block for block in said if block.type == "tool_use"]
+    output = waiting.result(10).content
+    calls = [block for block in output if block.type == "tool_use"]
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
     results = [
         {"type": "tool_result", "tool_use_id": calls[0].id, "content": [{"type": "text", "text": "look"}, image]},
         {"type": "tool_result", "tool_use_id": calls[1].id, "content": "no luck", "is_error": True},
     ]
-    history = [*begun, {"role": "assistant", "content": said}, {"role": "user", "content": results}]
+    history = [*begun, {"role": "assistant", "content": output}, {"role": "user", "content": results}]
     waiting = wait(pool, middle, "seen", sdk.messages.create, messages=history, **asked)
     client.say(PROMPT)
     waiting.result(10)
-    told = last_request(simulator)["contents"][-1]["parts"]
-    assert [part["functionResponse"]["name"] for part in told] == ["one", "two"]
-    assert PIXEL in json.dumps(told[0])
-    assert "no luck" in json.dumps(told[1])
+    result = last_request(simulator)["contents"][-1]["parts"]
+    assert [part["functionResponse"]["name"] for part in result] == ["one", "two"]
+    assert PIXEL in json.dumps(result[0])
+    assert "no luck" in json.dumps(result[1])
 
 
 def test_a_client_of_vertex_is_served_by_the_same_rules(middle, pool, simulator, monkeypatch):

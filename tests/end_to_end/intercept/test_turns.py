@@ -58,9 +58,9 @@ def test_calls_come_to_the_caller_and_its_results_to_the_model(middle, pool, sim
         ("model", ["text", "functionCall"]),
         ("user", ["functionResponse"]),
     ]
-    heard = last_request(simulator)["contents"]
-    assert heard[1]["parts"][1]["thoughtSignature"]
-    assert heard[2]["parts"][0]["functionResponse"]["id"] == heard[1]["parts"][1]["functionCall"]["id"]
+    received = last_request(simulator)["contents"]
+    assert received[1]["parts"][1]["thoughtSignature"]
+    assert received[2]["parts"][0]["functionResponse"]["id"] == received[1]["parts"][1]["functionCall"]["id"]
 
 
 def test_several_calls_of_one_turn_are_answered_together_in_their_order(middle, pool, simulator):
@@ -176,13 +176,13 @@ def test_a_programs_own_calls_are_forwarded_to_it_and_all_results_are_in_one_tur
     waiting = start_caller(pool, middle, "kept", "mixed", caller.answer, [(calls[0], "theirs")])
     client.say(PROMPT)
     waiting.result(10)
-    heard = last_request(simulator)["contents"]
+    received = last_request(simulator)["contents"]
     assert turns_of(last_request(simulator)) == [
         ("user", ["text"]),
         ("model", ["functionCall", "functionCall"]),
         ("user", ["functionResponse", "functionResponse"]),
     ]
-    assert [part["functionResponse"]["name"] for part in heard[-1]["parts"]] == ["own", "look"]
+    assert [part["functionResponse"]["name"] for part in received[-1]["parts"]] == ["own", "look"]
 
 
 def test_the_caller_waits_until_a_program_with_its_own_tools_has_its_final_reply(middle, pool):

@@ -88,12 +88,12 @@ async def in_a_gateway(stage: Stage, folder: Path) -> AsyncGenerator[str]:
 
 
 def test_over_stdio_the_user_can_approve_during_the_call(tmp_path):
-    heard: list[str] = []
+    collected: list[str] = []
 
     async def scene() -> None:
         async def refuse(_context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
-            heard.append(params.message)
-            return types.ElicitResult(action="accept", content={"approve": len(heard) > 1})
+            collected.append(params.message)
+            return types.ElicitResult(action="accept", content={"approve": len(collected) > 1})
 
         async with open_stage() as stage, on_a_pipe(stage, tmp_path, refuse) as client:
             result = await client.call_tool("query", {"prompt": stage.prompt})
@@ -103,8 +103,8 @@ def test_over_stdio_the_user_can_approve_during_the_call(tmp_path):
             assert stage.leaked
 
     asyncio.run(scene())
-    assert len(heard) == 2
-    assert all(f"secret={CANARY}" in words and "untrusted" in words for words in heard)
+    assert len(collected) == 2
+    assert all(f"secret={CANARY}" in words and "untrusted" in words for words in collected)
 
 
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
@@ -131,17 +131,17 @@ def test_a_task_waits_for_the_users_approval(tmp_path, approved):
             in_a_gateway(stage, tmp_path) as base_url,
             httpx2.AsyncClient(timeout=30) as http,
         ):
-            told = await _ask(http, base_url, "tools/call", "query", name="query", arguments={"prompt": stage.prompt})
-            task = told["taskId"]
-            told = await _until(http, base_url, task, "input_required")
-            ((topic, question),) = told["inputRequests"].items()
+            reply = await _ask(http, base_url, "tools/call", "query", name="query", arguments={"prompt": stage.prompt})
+            task = reply["taskId"]
+            reply = await _until(http, base_url, task, "input_required")
+            ((topic, question),) = reply["inputRequests"].items()
             assert CANARY in question["params"]["message"]
             assert not stage.leaked
             answers = {topic: {"action": "accept", "content": {"approve": approved}}}
             await _ask(http, base_url, "tasks/update", task, taskId=task, inputResponses=answers)
-            told = await _until(http, base_url, task, "completed")
+            reply = await _until(http, base_url, task, "completed")
             assert stage.leaked is approved
-            assert told["result"]["structuredContent"]["stop_reason"] == "finished"
+            assert reply["result"]["structuredContent"]["stop_reason"] == "finished"
 
     asyncio.run(scene())
 
@@ -152,8 +152,8 @@ async def _ask(http: Any, base_url: str, method: str, target: str, **params: Any
 
 async def _until(http: Any, base_url: str, task: str, status: str) -> dict[str, Any]:
     for _ in range(500):
-        told = await _ask(http, base_url, "tasks/get", task, taskId=task)
-        if told["status"] == status:
-            return told
+        reply = await _ask(http, base_url, "tasks/get", task, taskId=task)
+        if reply["status"] == status:
+            return reply
         await asyncio.sleep(0.02)
-    raise TimeoutError(f"{told['status']}, not {status}")
+    raise TimeoutError(f"{reply['status']}, not {status}")

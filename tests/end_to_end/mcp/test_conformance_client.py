@@ -29,9 +29,9 @@ def test_all_required_scenarios_pass(modules, tmp_path, revision):
     done = subprocess.run(  # noqa: S603
         [*command, "-o", tmp_path], capture_output=True, text=True, check=False, cwd=tmp_path, env=environment
     )
-    told, _, unscored = done.stdout.partition("Not scored")
+    result, _, unscored = done.stdout.partition("Not scored")
     extra = set(re.findall(r"[✓✗] (\S+) \(", unscored))
-    verdicts = {name: mark for mark, name in _VERDICT.findall(told) if name not in extra}
+    verdicts = {name: mark for mark, name in _VERDICT.findall(result) if name not in extra}
     assert not [name for name, mark in verdicts.items() if mark == "✗"], done.stdout + done.stderr
     assert len(verdicts) == REQUIRED[revision], done.stdout + done.stderr
     assert done.returncode == 0

@@ -39,8 +39,8 @@ def test_all_scenarios_pass(modules, tmp_path, endpoint, revision):
     done = subprocess.run(  # noqa: S603
         command, capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, "NO_COLOR": "1"}
     )
-    told, _, unscored = done.stdout.partition("Not scored")
-    verdicts = dict(map(reversed, _VERDICT.findall(told)))
+    result, _, unscored = done.stdout.partition("Not scored")
+    verdicts = dict(map(reversed, _VERDICT.findall(result)))
     extra = set(re.findall(r"[✓✗] (\S+) \(", unscored))
     assert not [name for name, mark in verdicts.items() if mark == "✗"], done.stdout + done.stderr
     assert len(verdicts.keys() - extra) == REQUIRED[revision], done.stdout + done.stderr

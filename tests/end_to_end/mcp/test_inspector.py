@@ -76,8 +76,8 @@ def test_over_http_it_shows_its_key_and_calls_tools(inspector, tmp_path, era):
         sessions=SessionsTable(url=f"sqlite:///{tmp_path}/http.db"),
     )
     with run_in_thread(lambda: running(config, port=0, grace=1.0), "gateway") as gateway:
-        there = (f"{gateway.base_url}/mcp", "--transport", "http", "--protocol-era", era)
+        endpoint = (f"{gateway.base_url}/mcp", "--transport", "http", "--protocol-era", era)
         key = ("--header", "Authorization: Bearer secret")
-        answered = inspector.run(*there, *key, *QUERY, '{"prompt": "Who are you?"}')
+        answered = inspector.run(*endpoint, *key, *QUERY, '{"prompt": "Who are you?"}')
         assert "simulator" in answered["result"]["structuredContent"]["answer"]
-        inspector.run(*there, "--method", "tools/list", code=NO_KEY)
+        inspector.run(*endpoint, "--method", "tools/list", code=NO_KEY)

@@ -75,7 +75,7 @@ class Host:
             env=environment,
         )
         assert done.returncode == 0, done.stderr
-        answers = {told["id"]: told["result"] for told in map(json.loads, done.stdout.splitlines())}
+        answers = {result["id"]: result["result"] for result in map(json.loads, done.stdout.splitlines())}
         return [answers[at].get("structuredContent") or answers[at] for at in range(len(calls))]
 
 

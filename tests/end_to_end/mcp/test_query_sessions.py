@@ -19,7 +19,7 @@ from mcp_hosts import post
 
 
 class Bank:
-    """A tool with an effect, which waits until it is let go."""
+    """A tool with an effect, which waits until the test releases it."""
 
     def __init__(self) -> None:
         self.paid = 0
@@ -104,18 +104,18 @@ async def start_query(base_url: str, prompt: str, session: str = "bills") -> str
 def test_a_failed_call_names_its_session_and_the_next_call_continues_it(scene):
     async def do(stage: Stage) -> None:
         stage.bank.free.set()
-        here = await stage.gateway()
-        result = await query(here, "Pay, and fail.", None)
+        first = await stage.gateway()
+        result = await query(first, "Pay, and fail.", None)
         assert result.is_error
         session = result.structured_content["session_id"]
         assert f"(session_id: {session})" in result.content[0].text
         assert result.structured_content["stop_reason"] == "failed"
         assert result.structured_content["statistics"]["calls"] == 1
-        assert not (await query(here, "What now?", session)).is_error
+        assert not (await query(first, "What now?", session)).is_error
         again = stage.bodies()[-1]
         assert again.count("Pay, and fail.") == again.count("I pay.") == again.count('"paid"') == 1
         # And it is kept from then on.
-        assert (await query(here, "And now?", session)).structured_content["answer"] == "5 turns"
+        assert (await query(first, "And now?", session)).structured_content["answer"] == "5 turns"
         assert stage.bodies()[-1].count("I pay.") == 1
 
     scene(do)
@@ -123,11 +123,11 @@ def test_a_failed_call_names_its_session_and_the_next_call_continues_it(scene):
 
 def test_a_prompt_that_failed_is_not_in_the_history(scene):
     async def do(stage: Stage) -> None:
-        here = await stage.gateway()
-        async with Client(f"{here}/mcp") as client:
+        first = await stage.gateway()
+        async with Client(f"{first}/mcp") as client:
             arguments = {"prompt": "Hello.", "session_id": "bills", "model": "gemini/gemini-3.8-flash~400"}
             assert (await client.call_tool("query", arguments)).structured_content["session_id"] == "bills"
-        assert (await query(here, "Hello again.")).structured_content["answer"] == "1 turns"
+        assert (await query(first, "Hello again.")).structured_content["answer"] == "1 turns"
         assert "Hello." not in stage.bodies()[-1]
 
     scene(do)
@@ -136,12 +136,12 @@ def test_a_prompt_that_failed_is_not_in_the_history(scene):
 def test_what_was_done_is_not_lost_by_another_call_that_fails_after_it(scene):
     async def do(stage: Stage) -> None:
         stage.bank.free.set()
-        here = await stage.gateway()
-        assert (await query(here, "Pay, and fail.")).is_error
-        async with Client(f"{here}/mcp") as client:
+        first = await stage.gateway()
+        assert (await query(first, "Pay, and fail.")).is_error
+        async with Client(f"{first}/mcp") as client:
             arguments = {"prompt": "Is it paid?", "session_id": "bills", "model": "gemini/gemini-3.8-flash~400"}
             assert (await client.call_tool("query", arguments)).is_error
-        assert not (await query(here, "And now?")).is_error
+        assert not (await query(first, "And now?")).is_error
         assert stage.bodies()[-1].count("I pay.") == 1
         assert "Is it paid?" not in stage.bodies()[-1]
 
@@ -150,13 +150,13 @@ def test_what_was_done_is_not_lost_by_another_call_that_fails_after_it(scene):
 
 def test_a_call_whose_client_leaves_is_gone_on_from_with_its_open_calls_closed(scene):
     async def do(stage: Stage) -> None:
-        here = await stage.gateway()
-        waiting = asyncio.create_task(query(here, "Pay."))
+        first = await stage.gateway()
+        waiting = asyncio.create_task(query(first, "Pay."))
         await stage.bank.begun.wait()
         waiting.cancel()
         await asyncio.wait([waiting])
         stage.bank.free.set()
-        assert not (await query(here, "Was it paid?")).is_error
+        assert not (await query(first, "Was it paid?")).is_error
         again = stage.bodies()[-1]
         assert again.count("I pay.") == 1
         assert "this call was interrupted" in again
@@ -166,13 +166,13 @@ def test_a_call_whose_client_leaves_is_gone_on_from_with_its_open_calls_closed(s
 
 def test_a_task_that_is_cancelled_elsewhere_is_gone_on_from(scene):
     async def do(stage: Stage) -> None:
-        here, there = await stage.gateway(), await stage.gateway()
-        task = await start_query(here, "Pay.")
+        first, second = await stage.gateway(), await stage.gateway()
+        task = await start_query(first, "Pay.")
         await stage.bank.begun.wait()
-        await call_mcp(there, "tasks/cancel", task, taskId=task)
-        told = await call_mcp(there, "tasks/get", task, taskId=task)
-        assert (told["status"], told["_meta"]["session_id"]) == ("cancelled", "bills")
-        assert not (await query(there, "Was it paid?")).is_error
+        await call_mcp(second, "tasks/cancel", task, taskId=task)
+        result = await call_mcp(second, "tasks/get", task, taskId=task)
+        assert (result["status"], result["_meta"]["session_id"]) == ("cancelled", "bills")
+        assert not (await query(second, "Was it paid?")).is_error
         assert "this call was interrupted" in stage.bodies()[-1]
 
     scene(do)
@@ -180,10 +180,10 @@ def test_a_task_that_is_cancelled_elsewhere_is_gone_on_from(scene):
 
 def test_a_session_used_by_two_processes_runs_one_turn_at_a_time(scene):
     async def do(stage: Stage) -> None:
-        here, there = await stage.gateway(), await stage.gateway(seconds=0.3)
-        first = asyncio.create_task(query(here, "Pay."))
+        current, second = await stage.gateway(), await stage.gateway(seconds=0.3)
+        first = asyncio.create_task(query(current, "Pay."))
         await stage.bank.begun.wait()
-        refused = await query(there, "Pay too.")
+        refused = await query(second, "Pay too.")
         assert refused.is_error
         assert "another call is using the session 'bills'" in refused.content[0].text
         assert (stage.bank.paid, len(stage.bodies())) == (1, 1)
@@ -195,10 +195,10 @@ def test_a_session_used_by_two_processes_runs_one_turn_at_a_time(scene):
 
 def test_a_second_call_waits_and_continues_from_the_first(scene, tmp_path):
     async def do(stage: Stage) -> None:
-        here, there = await stage.gateway(), await stage.gateway()
+        first, second = await stage.gateway(), await stage.gateway()
         store = open_store(f"sqlite:///{tmp_path}/sessions.db")
         await store.claims.acquire("local", "mcp:bills", "somebody")
-        calls = [asyncio.create_task(query(base_url, "Hello.")) for base_url in (here, there)]
+        calls = [asyncio.create_task(query(base_url, "Hello.")) for base_url in (first, second)]
         done, _ = await asyncio.wait(calls, timeout=0.3)
         assert not done
         await store.claims.release("local", "mcp:bills", "somebody")
@@ -232,15 +232,15 @@ def test_a_task_waiting_for_approval_is_visible_and_answered_in_another_process(
     async def do(stage: Stage) -> None:
         stage.simulator = await stage._stack.enter_async_context(dragoman.simulator.running(script=send_twice))
         stage.bank = type("Post", (), {"paid": 0, "handler": ask(stage)})()
-        here, there = await stage.gateway(), await stage.gateway()
-        task = await start_query(here, "Send.")
-        told = await until(there, task, "input_required")
-        ((topic, question),) = told["inputRequests"].items()
+        first, second = await stage.gateway(), await stage.gateway()
+        task = await start_query(first, "Send.")
+        result = await until(second, task, "input_required")
+        ((topic, question),) = result["inputRequests"].items()
         assert "place 1" in question["params"]["message"]
         answers = {topic: {"action": "accept", "content": {"approve": approved}}, "cancel": {}}
-        await call_mcp(there, "tasks/update", task, taskId=task, inputResponses=answers)
-        told = await until(there, task, "completed")
-        answer = told["result"]["structuredContent"]["answer"]
+        await call_mcp(second, "tasks/update", task, taskId=task, inputResponses=answers)
+        result = await until(second, task, "completed")
+        answer = result["result"]["structuredContent"]["answer"]
         assert ("sent to place 1" in answer) is approved
         assert stage.bank.paid == 1 + approved
 
@@ -250,7 +250,7 @@ def test_a_task_waiting_for_approval_is_visible_and_answered_in_another_process(
 async def until(base_url: str, task: str, status: str) -> dict[str, Any]:
     async with asyncio.timeout(10):
         while True:
-            told = await call_mcp(base_url, "tasks/get", task, taskId=task)
-            if told["status"] == status:
-                return told
+            result = await call_mcp(base_url, "tasks/get", task, taskId=task)
+            if result["status"] == status:
+                return result
             await asyncio.sleep(0.02)

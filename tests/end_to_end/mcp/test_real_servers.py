@@ -31,9 +31,9 @@ def assert_renders_for_every_vendor(servers) -> None:
 
 
 async def list_everything(peer: Visit):
-    heard = []
+    collected = []
     assert_renders_for_every_vendor(peer.servers)
-    with progress_to(heard.append):
+    with progress_to(collected.append):
         steps = await peer.call("all__trigger-long-running-operation", {"duration": 1, "steps": 4})
     return {
         "status": peer.status,
@@ -45,7 +45,7 @@ async def list_everything(peer: Visit):
         "structured": await peer.call("all__get-structured-content", {"location": "Chicago"}),
         "wrong": await peer.call("all__get-sum", {"a": "two"}),
         "steps": steps,
-        "heard": heard,
+        "heard": collected,
     }
 
 
@@ -77,9 +77,9 @@ def test_everything_over_http(modules, tmp_path):
     # It takes no address, and binds all of them: it is asked over loopback, on a port that was free.
     script = modules / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js"
     log = tmp_path / "log"
-    with log.open("w") as told:
+    with log.open("w") as lines:
         environment = {"PATH": os.environ["PATH"], "PORT": "0"}
-        process = subprocess.Popen([NODE, script, "streamableHttp"], stderr=told, stdout=told, env=environment)  # noqa: S603
+        process = subprocess.Popen([NODE, script, "streamableHttp"], stderr=lines, stdout=lines, env=environment)  # noqa: S603
     try:
         port = _port(process, log)
         assert_everything(visit_servers(list_everything, all=ToolServer(url=f"http://127.0.0.1:{port}/mcp")))

@@ -72,9 +72,9 @@ class Stage:
     async def ended(self, task: str) -> dict[str, Any]:
         """Ask for a task as its client would, until it has ended."""
         for _ in range(500):
-            told = (await self.post("tasks/get", task, taskId=task))["result"]
-            if told["status"] != "working":
-                return told
+            reply = (await self.post("tasks/get", task, taskId=task))["result"]
+            if reply["status"] != "working":
+                return reply
             await asyncio.sleep(0.02)
         raise TimeoutError(task)
 
@@ -115,12 +115,12 @@ def test_a_query_is_answered_by_any_model_in_either_era(tmp_path, model, era):
     async def scene() -> None:
         async with open_stage(tmp_path) as stage, stage.client(era=era) as client:
             result = await client.call_tool("query", {"prompt": "Who are you?", "model": model})
-            told = result.structured_content
-            assert "simulator" in told["answer"]
-            assert told["answer"] == text_of(result)
-            assert (told["model"], told["stop_reason"]) == (model, "finished")
-            assert told["session_id"]
-            numbers = told["statistics"]
+            output = result.structured_content
+            assert "simulator" in output["answer"]
+            assert output["answer"] == text_of(result)
+            assert (output["model"], output["stop_reason"]) == (model, "finished")
+            assert output["session_id"]
+            numbers = output["statistics"]
             assert (numbers["turns"], numbers["calls"]) == (1, 0)
             assert numbers["total_tokens"] == numbers["input_tokens"] + numbers["output_tokens"] > 0
 
@@ -261,9 +261,9 @@ def test_a_query_of_a_client_that_supports_tasks_is_a_task(tmp_path):
             name = created["taskId"]
             other = await stage.post("tasks/get", name, key="bob-secret", taskId=name)
             assert other["error"]["code"] == -32602
-            told = await stage.ended(name)
-            assert told["status"] == "completed"
-            assert "simulator" in told["result"]["structuredContent"]["answer"]
+            result = await stage.ended(name)
+            assert result["status"] == "completed"
+            assert "simulator" in result["result"]["structuredContent"]["answer"]
 
     asyncio.run(scene())
 
@@ -311,10 +311,10 @@ def test_the_host_gets_notifications_of_calls_and_of_the_progress_of_external_to
             calls=(dragoman.simulator.Call(id="1", name="peer__steps", arguments={}),), end="calls"
         )
 
-    heard: list[str] = []
+    collected: list[str] = []
 
     async def hear(_done: float, _total: float | None, message: str | None) -> None:
-        heard.append(message or "")
+        collected.append(message or "")
 
     async def scene() -> None:
         peer = ToolServer(command=sys.executable, args=(str(PEERS / "peer.py"), "stdio"))
@@ -323,9 +323,9 @@ def test_the_host_gets_notifications_of_calls_and_of_the_progress_of_external_to
 
     asyncio.run(scene())
     # What was overtaken before it was told is left out.
-    assert "peer__steps: 2 of 2 two" in heard
-    assert heard[0] == "peer__steps()"
-    assert heard[-1] == "turn 2 of at most 11"
+    assert "peer__steps: 2 of 2 two" in collected
+    assert collected[0] == "peer__steps()"
+    assert collected[-1] == "turn 2 of at most 11"
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])

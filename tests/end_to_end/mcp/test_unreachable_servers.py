@@ -42,8 +42,8 @@ def gateway():
 @pytest.mark.parametrize("stream", [False, True])
 def test_responses_lists_no_tools_of_an_unreachable_server_and_the_reason(gateway, stream):
     client = Client(gateway, "responses", stream=stream, model="claude")
-    heard = client.ask("go", tools=[MCP, {**MCP, "server_label": "near"}])
-    away, near, message = heard.raw.output
+    reply = client.ask("go", tools=[MCP, {**MCP, "server_label": "near"}])
+    away, near, message = reply.raw.output
     assert (away.type, away.server_label, away.tools) == ("mcp_list_tools", "away", [])
     assert away.error.startswith(WHY)
     assert (near.server_label, [tool.name for tool in near.tools], near.error) == ("near", ["colour"], None)
@@ -60,17 +60,17 @@ def test_responses_lists_no_tools_of_an_unreachable_server_and_the_reason(gatewa
 def test_a_responses_stream_reports_that_listing_failed(gateway):
     client = Client(gateway, "responses", stream=True, model="gem")
     with client.sdk.responses.stream(model="gem", input="go", tools=[MCP], store=False) as events:
-        told = [event.type for event in events if "mcp" in event.type]
-    assert told == ["response.mcp_list_tools.in_progress", "response.mcp_list_tools.failed"]
+        result = [event.type for event in events if "mcp" in event.type]
+    assert result == ["response.mcp_list_tools.in_progress", "response.mcp_list_tools.failed"]
 
 
 @pytest.mark.parametrize("choice", [{"type": "mcp", "server_label": "away", "name": "read"}, "required"])
 def test_a_call_that_must_be_made_of_it_is_refused(gateway, choice):
     client = Client(gateway, "responses", stream=False, model="claude")
-    with pytest.raises(openai.APIStatusError) as told:
+    with pytest.raises(openai.APIStatusError) as error:
         client.ask("go", tools=[MCP], tool_choice=choice)
-    assert told.value.status_code == 502
-    assert WHY in told.value.message
+    assert error.value.status_code == 502
+    assert WHY in error.value.message
 
 
 def test_a_call_of_it_that_the_client_allows_is_a_failed_one(gateway):
@@ -81,8 +81,8 @@ def test_a_call_of_it_that_the_client_allows_is_a_failed_one(gateway):
         {"type": "mcp_approval_request", **call},
         {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True},
     ]
-    heard = client.ask(tools=[{**MCP, "require_approval": "always"}])
-    assert "away__read was not run: the server away is not available: 'no-such-program-here'" in heard.text
+    reply = client.ask(tools=[{**MCP, "require_approval": "always"}])
+    assert "away__read was not run: the server away is not available: 'no-such-program-here'" in reply.text
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -102,17 +102,17 @@ def test_messages_books_it_as_a_loss(gateway, stream):
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_a_request_with_the_tools_header_gets_an_error_for_an_unreachable_server(gateway, dialect, named):
     client = Client(gateway, dialect, stream=False, model="claude")
-    with pytest.raises(Exception, match="x-dragoman-tools: the server 'away' is not reachable: 'no-such") as told:
+    with pytest.raises(Exception, match="x-dragoman-tools: the server 'away' is not reachable: 'no-such") as error:
         client.ask("go", headers={"x-dragoman-tools": named})
-    assert getattr(told.value, "status_code", getattr(told.value, "code", 0)) in (502, 503)
+    assert getattr(error.value, "status_code", getattr(error.value, "code", 0)) in (502, 503)
 
 
 def test_health_is_ok_and_shows_the_status_of_the_servers(gateway):
     reply = httpx2.get(f"{gateway.base_url}/health")
-    told = reply.json()["tool_servers"]
+    body = reply.json()["tool_servers"]
     assert (reply.status_code, reply.json()["status"]) == (200, "ok")
-    assert (told["configured"], told["connected"]) == (2, 1)
-    away, near = told["servers"]
+    assert (body["configured"], body["connected"]) == (2, 1)
+    away, near = body["servers"]
     assert (away["name"], away["connected"], away["tools"]) == ("away", False, 0)
     assert away["error"].startswith("'no-such-program-here' cannot be run")
     assert near == {"name": "near", "connected": True, "tools": 1, "blocked": [], "unusable": []}
@@ -120,8 +120,8 @@ def test_health_is_ok_and_shows_the_status_of_the_servers(gateway):
 
 def test_health_without_a_key_shows_no_server_names():
     with in_thread() as simulator, run_server_gateway(simulator, servers=SERVERS, keys=(KeyTable(key="k"),)) as locked:
-        told = httpx2.get(f"{locked.base_url}/health").json()
-        assert told == {"status": "ok", "tool_servers": {"configured": 2, "connected": 1}}
+        reply = httpx2.get(f"{locked.base_url}/health").json()
+        assert reply == {"status": "ok", "tool_servers": {"configured": 2, "connected": 1}}
         known = httpx2.get(f"{locked.base_url}/health", headers={"authorization": "Bearer k"}).json()
         assert [server["name"] for server in known["tool_servers"]["servers"]] == ["away", "near"]
 

@@ -47,8 +47,8 @@ class Forecast(pydantic.BaseModel):
     degrees: int
 
 
-class Desk:
-    """Where agents are run over one API, with a simulator of its own."""
+class AgentRunner:
+    """Runs agents over one API, with a simulator of its own."""
 
     def __init__(self, simulator, api):
         self.simulator = simulator
@@ -75,13 +75,13 @@ class Desk:
 
 
 @pytest.fixture(params=MODELS)
-def desk(simulate, request):
-    return Desk(simulate(), request.param)
+def agent_runner(simulate, request):
+    return AgentRunner(simulate(), request.param)
 
 
 @pytest.fixture
 def responses(simulate):
-    return Desk(simulate(), "responses")
+    return AgentRunner(simulate(), "responses")
 
 
 def reporter(**given):
@@ -99,17 +99,17 @@ def kinds(events):
 
 
 @whole_and_streamed
-def test_an_agent_answers_with_its_tool(desk, streamed):
-    run, events = desk.run(reporter(), QUESTION, streamed)
+def test_an_agent_answers_with_its_tool(agent_runner, streamed):
+    run, events = agent_runner.run(reporter(), QUESTION, streamed)
     assert "18 degrees and cloudy in Paris" in run.final_output
-    assert [bool(body.get("stream")) for body in desk.sent()] == [streamed, streamed]
+    assert [bool(body.get("stream")) for body in agent_runner.sent()] == [streamed, streamed]
     if streamed:
-        told = [kind for kind in kinds(events) if kind != "reasoning_item_created"]
-        assert told == ["tool_called", "tool_output", "message_output_created"]
+        result = [kind for kind in kinds(events) if kind != "reasoning_item_created"]
+        assert result == ["tool_called", "tool_output", "message_output_created"]
 
 
-def test_the_text_of_a_streamed_answer_comes_in_pieces(desk):
-    run, events = desk.run(reporter(), QUESTION, streamed=True)
+def test_the_text_of_a_streamed_answer_comes_in_pieces(agent_runner):
+    run, events = agent_runner.run(reporter(), QUESTION, streamed=True)
     raw = [event.data for event in events if event.type == "raw_response_event"]
     pieces = [event.delta for event in raw if event.type == "response.output_text.delta"]
     assert len(pieces) > 1
@@ -118,21 +118,21 @@ def test_the_text_of_a_streamed_answer_comes_in_pieces(desk):
 
 
 @whole_and_streamed
-def test_parallel_calls_are_all_run(desk, streamed):
-    run, _ = desk.run(reporter(), BOTH, streamed)
+def test_parallel_calls_are_all_run(agent_runner, streamed):
+    run, _ = agent_runner.run(reporter(), BOTH, streamed)
     assert "cloudy in Paris" in run.final_output
     assert "cloudy in Tokyo" in run.final_output
     assert [item.type for item in run.new_items].count("tool_call_output_item") == 2
-    assert len(desk.sent()) == 2
+    assert len(agent_runner.sent()) == 2
 
 
 @whole_and_streamed
-def test_a_conversation_continues_with_the_items_of_the_run(desk, streamed):
-    run, _ = desk.run(reporter(), BOTH, streamed)
-    said = [*run.to_input_list(), {"role": "user", "content": "And the weather in Rome?"}]
-    again, _ = desk.run(reporter(), said, streamed)
+def test_a_conversation_continues_with_the_items_of_the_run(agent_runner, streamed):
+    run, _ = agent_runner.run(reporter(), BOTH, streamed)
+    output = [*run.to_input_list(), {"role": "user", "content": "And the weather in Rome?"}]
+    again, _ = agent_runner.run(reporter(), output, streamed)
     assert "cloudy in Rome" in again.final_output
-    assert len(desk.sent()) == 4
+    assert len(agent_runner.sent()) == 4
 
 
 @whole_and_streamed
@@ -155,56 +155,56 @@ def test_thoughts_that_are_not_stored_come_back_encrypted(responses, streamed):
 
 
 @whole_and_streamed
-def test_a_tool_that_must_be_called_is_called_once(desk, streamed):
-    run, _ = desk.run(reporter(model_settings=ModelSettings(tool_choice="get_weather")), "Paris", streamed)
+def test_a_tool_that_must_be_called_is_called_once(agent_runner, streamed):
+    run, _ = agent_runner.run(reporter(model_settings=ModelSettings(tool_choice="get_weather")), "Paris", streamed)
     assert "cloudy in Paris" in run.final_output
-    first, second = desk.sent()
+    first, second = agent_runner.sent()
     assert first["tool_choice"]
     assert "tool_choice" not in second
 
 
 @whole_and_streamed
-def test_an_agent_hands_over_to_another(desk, streamed):
+def test_an_agent_hands_over_to_another(agent_runner, streamed):
     def receptionist(model):
         forecaster = reporter(name="Forecaster")(model)
         described = "Hand over questions about the weather to the forecaster."
         return reporter(tools=[], handoffs=[handoff(forecaster, tool_description_override=described)])(model)
 
-    run, _ = desk.run(receptionist, QUESTION, streamed)
+    run, _ = agent_runner.run(receptionist, QUESTION, streamed)
     assert run.last_agent.name == "Forecaster"
     assert "cloudy in Paris" in run.final_output
-    assert len(desk.sent()) == 3
+    assert len(agent_runner.sent()) == 3
 
 
 @whole_and_streamed
-def test_an_agent_is_the_tool_of_another(desk, streamed):
-    def asking(model):
+def test_an_agent_is_the_tool_of_another(agent_runner, streamed):
+    def ask(model):
         expert = reporter(name="Expert")(model)
         return reporter(tools=[expert.as_tool("ask_expert", "Ask an expert about the weather.", run_config=QUIET)])(
             model
         )
 
-    run, _ = desk.run(asking, QUESTION, streamed)
+    run, _ = agent_runner.run(ask, QUESTION, streamed)
     assert "cloudy in Paris" in run.final_output
-    assert len(desk.sent()) == 4
+    assert len(agent_runner.sent()) == 4
 
 
 @whole_and_streamed
-def test_an_answer_is_read_into_a_type(desk, streamed):
-    run, _ = desk.run(reporter(tools=[], output_type=Forecast), "Report 18 degrees in Paris.", streamed)
+def test_an_answer_is_read_into_a_type(agent_runner, streamed):
+    run, _ = agent_runner.run(reporter(tools=[], output_type=Forecast), "Report 18 degrees in Paris.", streamed)
     assert isinstance(run.final_output, Forecast)
     assert run.final_output.degrees == 18
 
 
 @whole_and_streamed
-def test_a_failing_tool_is_reported(desk, streamed):
-    run, _ = desk.run(reporter(tools=[get_broken_weather]), QUESTION, streamed)
+def test_a_failing_tool_is_reported(agent_runner, streamed):
+    run, _ = agent_runner.run(reporter(tools=[get_broken_weather]), QUESTION, streamed)
     assert "error" in run.final_output.lower()
-    assert len(desk.sent()) == 2
+    assert len(agent_runner.sent()) == 2
 
 
 @whole_and_streamed
-def test_what_the_vendor_refuses_is_raised(desk, streamed):
+def test_what_the_vendor_refuses_is_raised(agent_runner, streamed):
     with pytest.raises(openai.BadRequestError) as caught:
-        desk.run(reporter(model_settings=ModelSettings(temperature=3)), QUESTION, streamed)
-    assert caught.value.response.headers["x-dragoman-rule"].startswith(desk.api)
+        agent_runner.run(reporter(model_settings=ModelSettings(temperature=3)), QUESTION, streamed)
+    assert caught.value.response.headers["x-dragoman-rule"].startswith(agent_runner.api)

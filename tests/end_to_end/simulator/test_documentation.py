@@ -32,8 +32,8 @@ def test_every_command_runs(simulator):
         pytest.skip("there is no curl here")
     for block in blocks("sh"):
         commands = block.replace("http://127.0.0.1:8742", simulator.base_url).replace("\ncurl ", "\necho; curl ")
-        told = subprocess.run(["sh", "-ec", commands], capture_output=True, check=True, text=True)  # noqa: S603, S607
-        values = [json.loads(line) for line in told.stdout.splitlines()]
+        captured = subprocess.run(["sh", "-ec", commands], capture_output=True, check=True, text=True)  # noqa: S603, S607
+        values = [json.loads(line) for line in captured.stdout.splitlines()]
         assert len(values) == block.count("curl ")
     assert any(seen.status == 200 and b"get_weather" in seen.body for seen in simulator.requests)
 
@@ -51,14 +51,14 @@ def test_the_documented_python_script_works(tmp_path, simulate):
     path.write_text(blocks("python script")[0], encoding="utf-8")
     running = simulate(script=read_script(path))
 
-    def asked(said: str, **more: object) -> httpx2.Response:
-        body = {"model": "gpt-4.1", "messages": [{"role": "user", "content": said}], **more}
+    def ask(output: str, **more: object) -> httpx2.Response:
+        body = {"model": "gpt-4.1", "messages": [{"role": "user", "content": output}], **more}
         return httpx2.post(running.base_url + "/v1/chat/completions", json=body, headers=KEY)
 
-    assert "too hot" in asked("hello", temperature=2).json()["error"]["message"]
-    assert asked("fail").status_code == 503
-    assert asked("go", tools=[TOOL]).json()["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "f"
-    assert "simulator" in asked("hello").text
+    assert "too hot" in ask("hello", temperature=2).json()["error"]["message"]
+    assert ask("fail").status_code == 503
+    assert ask("go", tools=[TOOL]).json()["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "f"
+    assert "simulator" in ask("hello").text
 
 
 def test_every_recording_is_read(tmp_path):
@@ -82,9 +82,9 @@ def test_the_tests_of_the_guide_pass(tmp_path):
 def test_the_documented_pytest_example_passes(tmp_path):
     (tmp_path / "test_agent.py").write_text(blocks("python pytest")[0], encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider", str(tmp_path)]
-    told = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, text=True)  # noqa: S603
-    assert told.returncode == 0, told.stdout
-    assert "1 passed" in told.stdout
+    captured = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, text=True)  # noqa: S603
+    assert captured.returncode == 0, captured.stdout
+    assert "1 passed" in captured.stdout
 
 
 def test_every_option_is_described(capsys):

@@ -60,8 +60,8 @@ async def all_streams(port: int) -> list[bytes]:
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="a process cannot be held to one core here")
 def test_a_thousand_streams_at_once_come_whole_from_one_core():
     with simulator("--chunk", "4", "--delay", "0.05") as (port, process):
-        told = asyncio.run(all_streams(port))
-        assert {stream.partition(b"\r\n")[0] for stream in told} == {b"HTTP/1.1 200 OK"}
-        assert all(stream.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n") for stream in told)
+        result = asyncio.run(all_streams(port))
+        assert {stream.partition(b"\r\n")[0] for stream in result} == {b"HTTP/1.1 200 OK"}
+        assert all(stream.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n") for stream in result)
         process.terminate()
         assert (process.wait(10), process.stderr.read()) == (0, "")

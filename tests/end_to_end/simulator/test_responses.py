@@ -26,27 +26,27 @@ def results(response, text="18 degrees and cloudy"):
 
 
 def test_a_tool_flow_without_a_store(sdk):
-    said = [{"role": "user", "content": QUESTION}]
-    first = sdk.responses.create(model=MODEL, input=said, tools=[TOOL], store=False)
+    output = [{"role": "user", "content": QUESTION}]
+    first = sdk.responses.create(model=MODEL, input=output, tools=[TOOL], store=False)
     call = first.output[-1]
     assert (call.type, call.name) == ("function_call", "get_weather")
     assert json.loads(call.arguments)["city"] == "Paris"
     thoughts = [item for item in first.output if item.type == "reasoning"]
     assert all(thought.encrypted_content for thought in thoughts)
-    again = [*said, *(item.model_dump(exclude_none=True) for item in first.output), *results(first)]
+    again = [*output, *(item.model_dump(exclude_none=True) for item in first.output), *results(first)]
     second = sdk.responses.create(model=MODEL, input=again, tools=[TOOL], store=False)
     assert "18 degrees" in second.output_text
     assert second.usage.total_tokens > 0
 
 
 def test_a_tool_flow_in_streams(sdk):
-    said = [{"role": "user", "content": QUESTION}]
-    with sdk.responses.stream(model=MODEL, input=said, tools=[TOOL], store=False) as stream:
+    output = [{"role": "user", "content": QUESTION}]
+    with sdk.responses.stream(model=MODEL, input=output, tools=[TOOL], store=False) as stream:
         kinds = {event.type for event in stream}
         first = stream.get_final_response()
     assert {"response.created", "response.function_call_arguments.done", "response.completed"} <= kinds
     again = [
-        *said,
+        *output,
         *(item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in first.output),
         *results(first),
     ]

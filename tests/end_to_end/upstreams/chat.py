@@ -4,7 +4,7 @@ import json
 from base64 import b64decode
 from typing import Any
 
-from end_to_end.talk import Call, Heard, HeardResult, Tool, value_of
+from end_to_end.talk import Call, ReceivedRequest, ReceivedResult, Tool, value_of
 
 NAME = "chat"
 FLAGS_FAILED = False
@@ -14,13 +14,13 @@ REPLAYS = False
 """Chat has no field in which reasoning or a signature could come back."""
 
 
-def parse_request(body: dict[str, Any]) -> Heard:
+def parse_request(body: dict[str, Any]) -> ReceivedRequest:
     """Read a request."""
     messages = body["messages"]
     calls = [call for message in messages for call in message.get("tool_calls", ())]
     choice = body.get("tool_choice", "auto")
     parts = [part for message in messages[2:] if message["role"] == "user" for part in _parts(message["content"])]
-    return Heard(
+    return ReceivedRequest(
         system=messages[0]["content"],
         prompt="".join(part["text"] for part in _parts(messages[1]["content"])),
         tools=tuple(_tool(tool) for tool in body.get("tools", ())),
@@ -44,9 +44,9 @@ def _tool(tool: dict[str, Any]) -> Tool:
     return Tool(function["name"], function["description"], function["parameters"])
 
 
-def _result(message: dict[str, Any]) -> HeardResult:
+def _result(message: dict[str, Any]) -> ReceivedResult:
     text = "".join(part["text"] for part in _parts(message["content"]))
-    return HeardResult(call_id=message["tool_call_id"], value=value_of(text))
+    return ReceivedResult(call_id=message["tool_call_id"], value=value_of(text))
 
 
 def _image(part: dict[str, Any]) -> bytes:

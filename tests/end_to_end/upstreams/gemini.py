@@ -7,7 +7,7 @@ import re
 from base64 import b64decode
 from typing import Any
 
-from end_to_end.talk import Call, Heard, HeardResult, Tool, value_of
+from end_to_end.talk import Call, ReceivedRequest, ReceivedResult, Tool, value_of
 
 NAME = "gemini"
 FLAGS_FAILED = True
@@ -23,13 +23,13 @@ _NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
 _UNDERSCORE = re.compile(r"_([a-z])")
 
 
-def parse_request(body: dict[str, Any]) -> Heard:
+def parse_request(body: dict[str, Any]) -> ReceivedRequest:
     """Parse a request; its path decides whether it is streamed."""
     body = _camel(body.get("request", body))
     parts = [part for content in body["contents"] for part in content["parts"]]
     declared = [one for tool in body.get("tools", ()) for one in tool["functionDeclarations"]]
     called = [part["functionCall"] for part in parts if "functionCall" in part]
-    return Heard(
+    return ReceivedRequest(
         system="".join(part["text"] for part in body["systemInstruction"]["parts"]),
         prompt="".join(part["text"] for part in body["contents"][0]["parts"]),
         tools=tuple(
@@ -61,11 +61,11 @@ def _choice(config: dict[str, Any]) -> str:
     return _MODES[config.get("mode", "AUTO")]
 
 
-def _result(response: dict[str, Any]) -> HeardResult:
-    told = response["response"]
-    failed = set(told) == {"error"}
-    value = told["error"] if failed else told.get("output", told)
-    return HeardResult(
+def _result(response: dict[str, Any]) -> ReceivedResult:
+    result = response["response"]
+    failed = set(result) == {"error"}
+    value = result["error"] if failed else result.get("output", result)
+    return ReceivedResult(
         call_id=response["id"],
         name=response["name"],
         value=value_of(value) if isinstance(value, str) else value,

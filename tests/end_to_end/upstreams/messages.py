@@ -3,7 +3,7 @@
 from base64 import b64decode
 from typing import Any
 
-from end_to_end.talk import Call, Heard, HeardResult, Tool, value_of
+from end_to_end.talk import Call, ReceivedRequest, ReceivedResult, Tool, value_of
 
 NAME = "messages"
 FLAGS_FAILED = True
@@ -13,12 +13,12 @@ REPLAYS = True
 _CHOICES = {"auto": "auto", "none": "none"}
 
 
-def parse_request(body: dict[str, Any]) -> Heard:
+def parse_request(body: dict[str, Any]) -> ReceivedRequest:
     """Read a request."""
     blocks = [block for message in body["messages"] for block in _blocks(message["content"])]
     thinking = [block for block in blocks if block["type"] == "thinking"]
     choice = body.get("tool_choice", {"type": "auto"})
-    return Heard(
+    return ReceivedRequest(
         system="".join(block["text"] for block in _blocks(body["system"])),
         prompt="".join(block["text"] for block in _blocks(body["messages"][0]["content"])),
         tools=tuple(Tool(tool["name"], tool["description"], tool["input_schema"]) for tool in body.get("tools", ())),
@@ -37,9 +37,9 @@ def _blocks(content: Any) -> list[dict[str, Any]]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def _result(block: dict[str, Any]) -> HeardResult:
+def _result(block: dict[str, Any]) -> ReceivedResult:
     inside = _blocks(block["content"])
-    return HeardResult(
+    return ReceivedResult(
         call_id=block["tool_use_id"],
         value=value_of("".join(part["text"] for part in inside if part["type"] == "text")),
         failed=block.get("is_error", False),

@@ -4,7 +4,7 @@ import json
 from base64 import b64decode
 from typing import Any
 
-from end_to_end.talk import Call, Heard, HeardResult, Tool, value_of
+from end_to_end.talk import Call, ReceivedRequest, ReceivedResult, Tool, value_of
 
 NAME = "responses"
 FLAGS_FAILED = False
@@ -13,16 +13,16 @@ HOLDS_IMAGES = True
 REPLAYS = True
 
 
-def parse_request(body: dict[str, Any]) -> Heard:
+def parse_request(body: dict[str, Any]) -> ReceivedRequest:
     """Read a request."""
     items = body["input"] if isinstance(body["input"], list) else [{"role": "user", "content": body["input"]}]
-    said = [item for item in items if item.get("type", "message") == "message"]
-    instructions = [item for item in said if item["role"] in {"system", "developer"}]
-    users = [item for item in said if item["role"] == "user"]
+    output = [item for item in items if item.get("type", "message") == "message"]
+    instructions = [item for item in output if item["role"] in {"system", "developer"}]
+    users = [item for item in output if item["role"] == "user"]
     reasoning = [item for item in items if item.get("type") == "reasoning"]
     choice = body.get("tool_choice", "auto")
     behind = [part for item in users[1:] for part in _parts(item["content"])]
-    return Heard(
+    return ReceivedRequest(
         system=body.get("instructions") or _text(instructions[0]["content"]),
         prompt=_text(users[0]["content"]),
         tools=tuple(Tool(tool["name"], tool["description"], tool["parameters"]) for tool in body.get("tools", ())),
@@ -47,9 +47,9 @@ def _text(content: Any) -> str:
     return "".join(part["text"] for part in _parts(content) if "text" in part)
 
 
-def _result(item: dict[str, Any]) -> HeardResult:
+def _result(item: dict[str, Any]) -> ReceivedResult:
     parts = _parts(item["output"])
-    return HeardResult(
+    return ReceivedResult(
         call_id=item["call_id"],
         value=value_of(_text(parts)),
         images=tuple(_image(part) for part in parts if part["type"] == "input_image"),

@@ -9,17 +9,17 @@ from dragoman.gateway.agents.reply import ParagraphSeparator
 
 def join(*turns):
     """Return the text of a reply from turns, each a list of text deltas."""
-    paragraphs, told = ParagraphSeparator(), ""
+    paragraphs, result = ParagraphSeparator(), ""
     for pieces in turns:
         paragraphs.end_turn()
         events = [PartStarted(0, Text(text="")), *(PartDelta(0, piece) for piece in pieces), PartEnded(0)]
-        said = [paragraphs.feed(event) for event in events]
-        told += "".join(event.text for event in said if isinstance(event, PartDelta))
-    return told
+        output = [paragraphs.feed(event) for event in events]
+        result += "".join(event.text for event in output if isinstance(event, PartDelta))
+    return result
 
 
 @pytest.mark.parametrize(
-    ("turns", "told"),
+    ("turns", "result"),
     [
         ([["a", "b"], ["c", "d"], ["e"]], "ab\n\ncd\n\ne"),
         ([["a\n"], ["b"]], "a\n\nb"),
@@ -32,8 +32,8 @@ def join(*turns):
         ([["a"], [""]], "a"),
     ],
 )
-def test_each_turn_is_a_paragraph(turns, told):
-    assert join(*turns) == told
+def test_each_turn_is_a_paragraph(turns, result):
+    assert join(*turns) == result
 
 
 def test_two_texts_of_one_turn_stay_as_they_are_and_thoughts_are_no_text():
@@ -57,8 +57,8 @@ def test_citation_positions_follow_an_inserted_paragraph_break():
         paragraphs.end_turn()
         paragraphs.feed(PartStarted(0, Text(text="")))
         paragraphs.feed(PartDelta(0, text))
-        told = paragraphs.feed(PartCited(0, cited)).citation
-        assert (told.start, told.end, bool(told.raw)) == (begin, begin + 4, not begin)
+        events = paragraphs.feed(PartCited(0, cited)).citation
+        assert (events.start, events.end, bool(events.raw)) == (begin, begin + 4, not begin)
         assert paragraphs.feed(PartCited(0, bare)).citation is bare
 
 

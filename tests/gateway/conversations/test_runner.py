@@ -36,8 +36,8 @@ class Pair:
 
     def __init__(self, store: Store, work: Any) -> None:
         self.store = store
-        self.here, self.there = LocalJobRunner(store.runs), LocalJobRunner(store.runs)
-        for job_runner in (self.here, self.there):
+        self.first, self.second = LocalJobRunner(store.runs), LocalJobRunner(store.runs)
+        for job_runner in (self.first, self.second):
             job_runner.serve("work", work)
 
     async def until(self, job_runner: LocalJobRunner, status: str) -> Any:
@@ -58,8 +58,8 @@ def scene(tmp_path):
             try:
                 return await do(pair)
             finally:
-                await pair.here.close()
-                await pair.there.close()
+                await pair.first.close()
+                await pair.second.close()
                 await store.close()
 
         return asyncio.run(run())
@@ -72,21 +72,21 @@ def test_what_came_of_a_run_is_seen_everywhere(scene):
         return job.document.upper()
 
     async def do(pair: Pair) -> None:
-        await pair.here.start(ORDER)
-        state = await pair.until(pair.there, "completed")
+        await pair.first.start(ORDER)
+        state = await pair.until(pair.second, "completed")
         assert state.outcome == b"DOCUMENT"
-        assert await pair.there.state("bob", "r") is None
+        assert await pair.second.state("bob", "r") is None
 
     scene(work, do)
 
 
 def test_a_run_is_known_everywhere_as_soon_as_it_is_started(scene):
     async def do(pair: Pair) -> None:
-        await pair.here.start(ORDER)
-        state = await pair.there.state("ann", "r")
+        await pair.first.start(ORDER)
+        state = await pair.second.state("ann", "r")
         assert (state.status, state.last_output) == ("running", b"queued")
         with pytest.raises(Conflict):
-            await pair.there.start(ORDER)
+            await pair.second.start(ORDER)
 
     scene(forever, do)
 
@@ -94,11 +94,11 @@ def test_a_run_is_known_everywhere_as_soon_as_it_is_started(scene):
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_a_run_is_answered_from_every_process_and_the_first_answer_holds(scene, elsewhere):
     async def do(pair: Pair) -> None:
-        await pair.here.start(ORDER)
-        teller = pair.there if elsewhere else pair.here
+        await pair.first.start(ORDER)
+        teller = pair.second if elsewhere else pair.first
         await teller.answer("ann", "r", "word", {"yes": 1})
         await teller.answer("ann", "r", "word", "no")
-        state = await pair.until(pair.there, "completed")
+        state = await pair.until(pair.second, "completed")
         assert state.outcome == b"{'yes': 1}"
         assert await pair.store.runs.list_messages() == []
 
@@ -107,11 +107,11 @@ def test_a_run_is_answered_from_every_process_and_the_first_answer_holds(scene, 
 
 def test_only_its_owner_can_send_to_a_run(scene):
     async def do(pair: Pair) -> None:
-        await pair.here.start(ORDER)
-        await pair.there.answer("bob", "r", "word", "no")
-        await pair.there.cancel("bob", "r")
-        await pair.there.answer("ann", "r", "word", "yes")
-        assert (await pair.until(pair.there, "completed")).outcome == b"yes"
+        await pair.first.start(ORDER)
+        await pair.second.answer("bob", "r", "word", "no")
+        await pair.second.cancel("bob", "r")
+        await pair.second.answer("ann", "r", "word", "yes")
+        assert (await pair.until(pair.second, "completed")).outcome == b"yes"
 
     scene(ask, do)
 
@@ -128,10 +128,10 @@ def test_a_run_is_cancelled_from_every_process(scene, elsewhere):
         return b""
 
     async def do(pair: Pair) -> None:
-        await pair.here.start(ORDER)
-        await (pair.there if elsewhere else pair.here).cancel("ann", "r")
+        await pair.first.start(ORDER)
+        await (pair.second if elsewhere else pair.first).cancel("ann", "r")
         assert stopped == ["stopped"]
-        assert (await pair.there.state("ann", "r")).status == "cancelled"
+        assert (await pair.second.state("ann", "r")).status == "cancelled"
 
     scene(work, do)
 
@@ -139,22 +139,22 @@ def test_a_run_is_cancelled_from_every_process(scene, elsewhere):
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_what_a_run_emits_is_watched_from_every_process_until_it_is_over(scene, elsewhere):
     async def do(pair: Pair) -> None:
-        await pair.here.start(ORDER)
-        watcher = pair.there if elsewhere else pair.here
+        await pair.first.start(ORDER)
+        watcher = pair.second if elsewhere else pair.first
         watched = watcher.watch("ann", "r")
         assert await anext(watched) == b"one;"
-        await pair.here.answer("ann", "r", "word", "go")
+        await pair.first.answer("ann", "r", "word", "go")
         assert [piece async for piece in watched] == [b"two;"]
-        assert b"".join([piece async for piece in pair.there.watch("ann", "r")]) == b"one;two;"
+        assert b"".join([piece async for piece in pair.second.watch("ann", "r")]) == b"one;two;"
 
     scene(ask, do)
 
 
 def test_the_last_emitted_state_of_a_run_is_shown(scene):
     async def do(pair: Pair) -> None:
-        await pair.here.start(ORDER)
+        await pair.first.start(ORDER)
         async with asyncio.timeout(10):
-            while (await pair.there.state("ann", "r")).last_output != b"one;":  # noqa: ASYNC110  a table tells nobody
+            while (await pair.second.state("ann", "r")).last_output != b"one;":  # noqa: ASYNC110  a table tells nobody
                 await asyncio.sleep(0.01)
 
     scene(ask, do)
@@ -162,31 +162,31 @@ def test_the_last_emitted_state_of_a_run_is_shown(scene):
 
 def test_a_run_whose_process_stops_was_interrupted_and_its_name_is_free(scene):
     async def do(pair: Pair) -> None:
-        await pair.here.start(ORDER)
-        await pair.here.close()
-        assert (await pair.there.state("ann", "r")).status == "interrupted"
-        await pair.there.start(ORDER)
-        assert (await pair.there.state("ann", "r")).status == "running"
+        await pair.first.start(ORDER)
+        await pair.first.close()
+        assert (await pair.second.state("ann", "r")).status == "interrupted"
+        await pair.second.start(ORDER)
+        assert (await pair.second.state("ann", "r")).status == "running"
 
     scene(forever, do)
 
 
 def test_a_run_without_heartbeats_is_interrupted(scene):
     async def do(pair: Pair) -> None:
-        await pair.here.start(ORDER)
+        await pair.first.start(ORDER)
         then = int(time() - INTERRUPTED_AFTER - 5)
         await pair.store._engine.write(lambda cursor: cursor.execute("UPDATE runs SET alive = ?", then))
-        assert (await pair.there.state("ann", "r")).status == "interrupted"
+        assert (await pair.second.state("ann", "r")).status == "interrupted"
         # Who carries it knows better.
-        assert (await pair.here.state("ann", "r")).status == "running"
+        assert (await pair.first.state("ann", "r")).status == "running"
 
     scene(forever, do)
 
 
 def test_work_that_raises_has_failed(scene, caplog):
     async def do(pair: Pair) -> None:
-        await pair.here.start(ORDER)
-        await pair.until(pair.there, "failed")
+        await pair.first.start(ORDER)
+        await pair.until(pair.second, "failed")
 
     scene(raise_error, do)
     assert "run r failed" in caplog.text
@@ -194,8 +194,8 @@ def test_work_that_raises_has_failed(scene, caplog):
 
 def test_a_run_that_is_not_there_can_be_cancelled_and_has_no_state(scene):
     async def do(pair: Pair) -> None:
-        await pair.here.cancel("ann", "nothing")
-        assert await pair.here.state("ann", "nothing") is None
-        assert [piece async for piece in pair.here.watch("ann", "nothing")] == []
+        await pair.first.cancel("ann", "nothing")
+        assert await pair.first.state("ann", "nothing") is None
+        assert [piece async for piece in pair.first.watch("ann", "nothing")] == []
 
     scene(forever, do)

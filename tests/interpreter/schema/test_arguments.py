@@ -199,11 +199,11 @@ def test_choices_and_references_count_as_levels():
 def test_a_hundred_thousand_values_are_changed_back_and_no_more():
     undo = ArgumentUndo(items=INTEGER)
 
-    def sent(count, number="5.0"):
+    def send(count, number="5.0"):
         return "[" + ",".join([number] * count) + "]"
 
-    assert restore_arguments(sent(99_999), undo) == sent(99_999, "5")
-    text = sent(100_000)
+    assert restore_arguments(send(99_999), undo) == send(99_999, "5")
+    text = send(100_000)
     assert restore_arguments(text, undo) is text
 
 

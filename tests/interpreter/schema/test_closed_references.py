@@ -172,14 +172,14 @@ def test_a_chain_of_references_with_siblings_is_followed_thirty_one_times_and_cu
 
 
 def test_all_of_inside_all_of_is_merged_thirty_times():
-    def nested(levels):
+    def nest(levels):
         schema = TEXT
         for _ in range(levels):
             schema = {"allOf": [schema]}
         return schema
 
-    assert convert(to_anthropic_output, {"p": nested(30)})[0]["properties"]["p"] == TEXT
-    assert convert(to_anthropic_output, {"p": nested(31)})[0]["properties"]["p"] != TEXT
+    assert convert(to_anthropic_output, {"p": nest(30)})[0]["properties"]["p"] == TEXT
+    assert convert(to_anthropic_output, {"p": nest(31)})[0]["properties"]["p"] != TEXT
 
 
 def test_a_union_over_a_reference_takes_what_its_target_takes():
@@ -223,13 +223,13 @@ def test_references_inside_all_of_are_paid_for():
 
 
 def test_inlining_stops_at_a_depth():
-    def buried(schema, levels):
+    def bury(schema, levels):
         for _ in range(levels):
             schema = {"type": "array", "items": schema}
         return schema
 
-    definitions = {f"d{i}": buried({"$ref": f"#/$defs/d{i + 1}", "title": "t"}, 42) for i in range(3)}
-    definitions["d3"] = buried(TEXT, 2)
+    definitions = {f"d{i}": bury({"$ref": f"#/$defs/d{i + 1}", "title": "t"}, 42) for i in range(3)}
+    definitions["d3"] = bury(TEXT, 2)
     document, notes, _ = convert(
         to_anthropic_output, {"p": {"$ref": "#/$defs/d0", "title": "t"}}, **{"$defs": definitions}
     )

@@ -181,8 +181,8 @@ def test_any_value_in_place_of_a_schema_becomes_a_valid_one(document):
         valid = jsonschema_rs.meta.is_valid({name: one for name, one in modern.document.items() if name != "$schema"})
         assert valid, modern.document
         assert to_draft_2020(modern.document).document is modern.document
-    fitted = json.loads(adapt_root(json.dumps(document).encode(), property_keys=True).schema or b"")
-    assert jsonschema_rs.meta.is_valid({name: one for name, one in fitted.items() if name != "$schema"}), fitted
+    adapted = json.loads(adapt_root(json.dumps(document).encode(), property_keys=True).schema or b"")
+    assert jsonschema_rs.meta.is_valid({name: one for name, one in adapted.items() if name != "$schema"}), adapted
 
 
 SMALL = st.recursive(

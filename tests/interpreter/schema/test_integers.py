@@ -99,14 +99,14 @@ def test_a_schema_without_integers_needs_nothing_undone(schema):
 
 
 def test_a_schema_is_searched_as_deep_as_schemas_are_read():
-    def found(levels):
+    def find(levels):
         schema = {"type": "integer"}
         for _ in range(levels):
             schema = {"items": schema}
         return find_integers(schema) is not None
 
-    assert found(64)
-    assert not found(65)
+    assert find(64)
+    assert not find(65)
 
 
 def test_a_tree_is_searched_once():

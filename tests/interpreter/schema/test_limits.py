@@ -63,14 +63,14 @@ def test_references_are_resolved_relative_to_their_location():
 
 
 def test_a_schema_may_be_nested_sixty_four_times():
-    def nested(levels):
+    def nest(levels):
         schema = {}
         for _ in range(levels):
             schema = {"not": schema}
         return schema
 
-    assert find(nested(64)) == []
-    assert list(find_excesses(nested(65))) == [Excess("/not" * 65, "nested deeper than 64 schemas")]
+    assert find(nest(64)) == []
+    assert list(find_excesses(nest(65))) == [Excess("/not" * 65, "nested deeper than 64 schemas")]
 
 
 def fan_out(levels, leaves):

@@ -229,12 +229,12 @@ def test_a_chain_of_references_with_siblings_is_followed_thirty_one_times():
 
 
 def test_inlining_stops_at_a_depth_and_leaves_the_rest_as_it_is():
-    def buried(schema, levels):
+    def bury(schema, levels):
         for _ in range(levels):
             schema = {"not": schema}
         return schema
 
-    definitions = {f"d{i}": buried({"$ref": f"#/$defs/d{i + 1}", "title": "t"}, 42) for i in range(3)}
+    definitions = {f"d{i}": bury({"$ref": f"#/$defs/d{i + 1}", "title": "t"}, 42) for i in range(3)}
     definitions["d3"] = {"contains": True, "not": {"contains": True}}
     schema = {
         "type": "object",

@@ -26,26 +26,26 @@ def convert(name, schema):
 @pytest.mark.parametrize("name", CONVERTERS)
 @pytest.mark.parametrize("reference", [REMOTE, "#/$defs/Missing", "other.json#/x"])
 def test_an_external_reference_becomes_a_description_and_no_reference(name, reference):
-    fitted, notes = convert(name, {"type": "object", "properties": {"place": {"$ref": reference}}})
-    assert "$ref" not in json.dumps(fitted)
-    assert f"as described at {reference}" in fitted["properties"]["place"]["description"]
+    adapted, notes = convert(name, {"type": "object", "properties": {"place": {"$ref": reference}}})
+    assert "$ref" not in json.dumps(adapted)
+    assert f"as described at {reference}" in adapted["properties"]["place"]["description"]
     assert ("/properties/place/$ref", "approximated") in notes
 
 
 @pytest.mark.parametrize("name", CONVERTERS)
 def test_siblings_of_an_external_reference_stay(name):
     node = {"$ref": REMOTE, "type": "string", "description": "Where."}
-    fitted, notes = convert(name, {"type": "object", "properties": {"place": node}})
-    place = fitted["properties"]["place"]
+    adapted, notes = convert(name, {"type": "object", "properties": {"place": node}})
+    place = adapted["properties"]["place"]
     assert place["description"].startswith("Where.")
     assert "string" in json.dumps(place["type"]).lower()
     assert ("/properties/place", "dropped") not in notes
 
 
 def test_a_root_that_is_a_reference_out_of_the_document_takes_any_object():
-    fitted, notes = convert("root", {"$ref": REMOTE})
-    assert fitted["type"] == "object"
-    assert fitted["description"] == f"(as described at {REMOTE})"
+    adapted, notes = convert("root", {"$ref": REMOTE})
+    assert adapted["type"] == "object"
+    assert adapted["description"] == f"(as described at {REMOTE})"
     assert notes == {("/$ref", "approximated")}
 
 

@@ -206,10 +206,10 @@ def test_a_server_that_comes_back_with_another_tool_is_held_to_the_first():
 
 
 def test_a_pin_in_the_configuration_holds_from_the_first_moment():
-    async def found(peer: Visit):
+    async def find(peer: Visit):
         return peer.status.tools["p__colour"]
 
-    right = visit_servers(found, p=plain())
+    right = visit_servers(find, p=plain())
 
     async def visit(peer: Visit):
         return peer.status, peer.servers.registry.has("p__colour")

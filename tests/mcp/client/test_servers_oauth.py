@@ -70,7 +70,7 @@ class _Guarded(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def guard() -> Generator[tuple[str, list[Any]]]:
+def run_guarded_server() -> Generator[tuple[str, list[Any]]]:
     server: Any = ThreadingHTTPServer(("127.0.0.1", 0), _Guarded)
     server.asked = []
     thread = threading.Thread(target=server.serve_forever)
@@ -92,7 +92,7 @@ def test_a_token_is_requested_with_the_configured_credentials_and_used():
     async def visit(peer: Visit):
         return peer.status, await peer.call("s__work")
 
-    with guard() as (base, asked):
+    with run_guarded_server() as (base, asked):
         status, result = visit_servers(visit, s=sign(base))
     assert status.connected, status.error
     assert text_of(result) == "done"
@@ -106,7 +106,7 @@ def test_credentials_go_to_no_other_issuer_than_the_configured_one():
     async def visit(peer: Visit):
         return peer.status
 
-    with guard() as (base, asked):
+    with run_guarded_server() as (base, asked):
         status = visit_servers(visit, s=sign(base, "https://auth.example"))
     assert not status.connected
     assert "https://auth.example" in status.error
@@ -136,6 +136,6 @@ def test_oauth_is_configured_in_the_file_and_its_secret_in_the_environment(tmp_p
 def test_invalid_oauth_settings_are_reported(tmp_path, text, words):
     file = tmp_path / "dragoman.toml"
     file.write_text(f"[tools.far]\n{text}\n")
-    with pytest.raises(ConfigError, match=words) as told:
+    with pytest.raises(ConfigError, match=words) as error:
         load(file, {})
-    assert "tools.far" in str(told.value)
+    assert "tools.far" in str(error.value)

@@ -28,15 +28,15 @@ SPOKEN = {"2025-11-25": "2025-11-25", "auto": "2026-07-28"}
 @contextlib.contextmanager
 def listen(directory: Path, port: int = 0) -> Generator[tuple[str, subprocess.Popen[bytes]]]:
     """A server on a port, and its process."""
-    told = directory / f"port-{time.monotonic_ns()}"
-    process = subprocess.Popen([sys.executable, PEER, "http", str(told), str(port)], env={"PATH": os.environ["PATH"]})  # noqa: S603
+    result = directory / f"port-{time.monotonic_ns()}"
+    process = subprocess.Popen([sys.executable, PEER, "http", str(result), str(port)], env={"PATH": os.environ["PATH"]})  # noqa: S603
     try:
         deadline = time.monotonic() + 60
-        while not (told.exists() and told.read_text()):
+        while not (result.exists() and result.read_text()):
             assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        yield f"http://127.0.0.1:{told.read_text()}/mcp", process
+        yield f"http://127.0.0.1:{result.read_text()}/mcp", process
     finally:
         process.kill()
         process.wait()
@@ -108,14 +108,14 @@ def test_structured_output_errors_and_odd_names(http):
 
 
 def test_progress_reaches_the_call_it_belongs_to(http):
-    heard = []
+    collected = []
 
     async def visit(peer: Visit):
-        with progress_to(heard.append):
+        with progress_to(collected.append):
             return await peer.call("peer__steps")
 
     assert text_of(visit_servers(visit, peer=http)) == "done"
-    assert [(each.call.name, each.done, each.total, each.message) for each in heard] == [
+    assert [(each.call.name, each.done, each.total, each.message) for each in collected] == [
         ("peer__steps", 1, 2, "one"),
         ("peer__steps", 2, 2, "two"),
     ]
@@ -210,9 +210,9 @@ def test_a_tool_that_sends_an_elicitation_fails_unless_a_program_answers(address
     refused = visit_servers(visit, peer=settings)
     assert refused.failed
     assert "asks back before it answers, which is not supported here (Elicitation not supported)" in text_of(refused)
-    told = visit_servers(visit, Abilities(elicit=answer), peer=settings)
-    assert not told.failed
-    assert "7" in text_of(told)
+    result = visit_servers(visit, Abilities(elicit=answer), peer=settings)
+    assert not result.failed
+    assert "7" in text_of(result)
 
 
 def test_a_trace_context_is_forwarded(http):

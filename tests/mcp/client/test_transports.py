@@ -91,7 +91,7 @@ def bare(elsewhere: str = "", news: int = 405) -> Generator[tuple[str, list[Any]
         server.server_close()
 
 
-def reach(url: str, **settings: Any) -> ToolServer:
+def build_server(url: str, **settings: Any) -> ToolServer:
     return ToolServer(url=url, protocol="2025-11-25", **settings)
 
 
@@ -101,7 +101,7 @@ def test_headers_are_sent_with_every_request_and_to_no_other_server():
         async def visit(peer: Visit):
             return await peer.call("b__fine"), await peer.call("b__away")
 
-        fine, away = visit_servers(visit, b=reach(url, headers={"authorization": "Bearer t0ken"}))
+        fine, away = visit_servers(visit, b=build_server(url, headers={"authorization": "Bearer t0ken"}))
     assert text_of(fine) == "fine"
     assert away.failed
     assert "not followed" in text_of(away)
@@ -116,7 +116,7 @@ def test_an_answer_that_is_none_is_a_failed_result(name):
         async def visit(peer: Visit):
             return await peer.call(f"b__{name}"), await peer.call("b__fine")
 
-        result, after = visit_servers(visit, b=reach(url))
+        result, after = visit_servers(visit, b=build_server(url))
     assert result.failed
     assert "did not run the tool" in text_of(result)
     assert not after.failed
@@ -129,7 +129,7 @@ def test_an_answer_without_end_has_one(monkeypatch):
         async def visit(peer: Visit):
             return await peer.call("b__large"), await peer.call("b__fine")
 
-        result, after = visit_servers(visit, b=reach(url))
+        result, after = visit_servers(visit, b=build_server(url))
     assert result.failed
     assert "larger than 20000 bytes" in text_of(result)
     assert not after.failed
@@ -141,7 +141,7 @@ def test_a_server_that_forgets_us_at_every_call_is_reminded_at_every_call():
         async def visit(peer: Visit):
             return [await peer.call(f"b__{name}") for name in ("forget", "fine", "fine", "forget", "fine")]
 
-        results = visit_servers(visit, b=reach(url))
+        results = visit_servers(visit, b=build_server(url))
     assert [result.failed for result in results] == [False] * 5
     assert [method for method, _ in seen].count("initialize") == 3
     assert [method for method, _ in seen].count("tools/call") == 7
@@ -153,6 +153,6 @@ def test_a_server_that_rejects_the_event_stream_is_not_initialized_again():
         async def visit(peer: Visit):
             return [await peer.call("b__fine") for _ in range(3)]
 
-        results = visit_servers(visit, b=reach(url))
+        results = visit_servers(visit, b=build_server(url))
     assert [result.failed for result in results] == [False] * 3
     assert [method for method, _ in seen].count("initialize") == 1

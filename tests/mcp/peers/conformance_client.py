@@ -1,6 +1,6 @@
 """The client that the conformance suite puts to the test: ours, with what a program has to add to it.
 
-The suite tells the scenario in the environment and the address as the last argument. What is called is called through
+The suite passes the scenario in the environment and the address as the last argument. What is called is called through
 the executor, as a loop does.
 """
 

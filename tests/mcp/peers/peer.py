@@ -1,4 +1,4 @@
-"""A server for the tests, over stdio or HTTP: `peer.py stdio`, or `peer.py http PORT_FILE`. What it does is asked of it by calls."""
+"""A server for the tests, over stdio or HTTP: `peer.py stdio`, or `peer.py http PORT_FILE`. Calls select what it does."""
 
 import asyncio
 import base64

@@ -72,16 +72,16 @@ def test_a_client_of_each_revision_calls_a_tool_and_gets_progress(era):
     async def scene() -> None:
         async with open_stage() as stage, Client(stage.url, mode=era) as client:
             assert [tool.name for tool in (await client.list_tools()).tools] == ["whose", "slowly", "hang"]
-            told = await client.call_tool("whose", {})
-            assert told.content[0].text == "ann"
-            heard: list[Any] = []
+            result = await client.call_tool("whose", {})
+            assert result.content[0].text == "ann"
+            collected: list[Any] = []
 
             async def hear(progress: float, total: float | None, message: str | None) -> None:
-                heard.append((progress, total, message))
+                collected.append((progress, total, message))
 
-            told = await client.call_tool("slowly", {}, progress_callback=hear)
-            assert len(told.content[0].text) == 200_000
-            assert heard == [(0, 3, "step 0"), (1, 3, "step 1"), (2, 3, "step 2")]
+            result = await client.call_tool("slowly", {}, progress_callback=hear)
+            assert len(result.content[0].text) == 200_000
+            assert collected == [(0, 3, "step 0"), (1, 3, "step 1"), (2, 3, "step 2")]
 
     asyncio.run(scene())
 
@@ -145,8 +145,8 @@ def test_an_invalid_body_is_rejected_and_never_treated_as_a_notification(body, w
             if not words:
                 assert reply.status_code in (200, 202)
                 return
-            told = reply.json()
-            assert (reply.status_code, told["id"], told["error"]["code"]) == (400, None, -32600)
-            assert words in told["error"]["message"]
+            result = reply.json()
+            assert (reply.status_code, result["id"], result["error"]["code"]) == (400, None, -32600)
+            assert words in result["error"]["message"]
 
     asyncio.run(scene())

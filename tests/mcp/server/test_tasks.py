@@ -28,23 +28,23 @@ class Room:
     """A store, and a process that offers one tool; another process only looks."""
 
     def __init__(self, store: Any, work: Any) -> None:
-        self.here, self.there = LocalJobRunner(store.runs), LocalJobRunner(store.runs)
-        for job_runner in (self.here, self.there):
+        self.first, self.second = LocalJobRunner(store.runs), LocalJobRunner(store.runs)
+        for job_runner in (self.first, self.second):
             Tasks(job_runner, {"tool": TaskTool("optional", work)})
 
-    async def begun(self, wish: bytes = b"", **meta: Any) -> str:
-        desk = TaskStarter(self.here, "tool", "ann", 60.0)
-        await desk.begin(wish, **meta)
-        assert desk.state is not None
-        return f"task-{desk.state.task_id}"
+    async def begun(self, requested: bytes = b"", **meta: Any) -> str:
+        starter = TaskStarter(self.first, "tool", "ann", 60.0)
+        await starter.begin(requested, **meta)
+        assert starter.state is not None
+        return f"task-{starter.state.task_id}"
 
     async def wait_for_status(self, run: str, status: str, *questions: str) -> Any:
         """Wait until the other process reports this status, and return it."""
         async with asyncio.timeout(10):
             while True:
-                told = build_state(await self.there.state("ann", run))
-                if told.status == status and (not questions or set(told.input_requests or {}) == set(questions)):
-                    return told
+                result = build_state(await self.second.state("ann", run))
+                if result.status == status and (not questions or set(result.input_requests or {}) == set(questions)):
+                    return result
                 await asyncio.sleep(0.01)
 
 
@@ -57,7 +57,7 @@ def scene(tmp_path):
             try:
                 await do(room)
             finally:
-                await room.here.close()
+                await room.first.close()
                 await store.close()
 
         asyncio.run(run())
@@ -65,35 +65,35 @@ def scene(tmp_path):
     return play
 
 
-async def forever(job: TaskJob, _wish: bytes) -> dict[str, Any]:
+async def forever(job: TaskJob, _option: bytes) -> dict[str, Any]:
     await job.report_progress("looking around")
     await asyncio.Event().wait()
     return {}
 
 
 def test_the_result_of_a_task_is_available_in_every_process(scene):
-    async def work(job: TaskJob, wish: bytes) -> dict[str, Any]:
-        return {"content": [{"type": "text", "text": f"{job.owner} {wish.decode()}"}]}
+    async def work(job: TaskJob, requested: bytes) -> dict[str, Any]:
+        return {"content": [{"type": "text", "text": f"{job.owner} {requested.decode()}"}]}
 
     async def do(room: Room) -> None:
-        told = await room.wait_for_status(await room.begun(b"wishes", session_id="s"), "completed")
-        assert told.result == {"content": [{"type": "text", "text": "ann wishes"}]}
-        assert told.meta == {"session_id": "s"}
+        result = await room.wait_for_status(await room.begun(b"wishes", session_id="s"), "completed")
+        assert result.result == {"content": [{"type": "text", "text": "ann wishes"}]}
+        assert result.meta == {"session_id": "s"}
 
     scene(work, do)
 
 
 def test_questions_are_shown_and_answered_in_every_process_one_by_one(scene):
-    async def work(job: TaskJob, _wish: bytes) -> dict[str, Any]:
+    async def work(job: TaskJob, _option: bytes) -> dict[str, Any]:
         return await job.ask_all({"a": {"method": "x"}, "b": {"method": "y"}})
 
     async def do(room: Room) -> None:
         run = await room.begun()
-        told = await room.wait_for_status(run, "input_required")
-        assert told.input_requests == {"a": {"method": "x"}, "b": {"method": "y"}}
-        await room.there.answer("ann", run, "a", 1)
+        result = await room.wait_for_status(run, "input_required")
+        assert result.input_requests == {"a": {"method": "x"}, "b": {"method": "y"}}
+        await room.second.answer("ann", run, "a", 1)
         await room.wait_for_status(run, "input_required", "b")
-        await room.there.answer("ann", run, "b", 3)
+        await room.second.answer("ann", run, "b", 3)
         assert (await room.wait_for_status(run, "completed")).result == {"a": 1, "b": 3}
 
     scene(work, do)
@@ -102,10 +102,10 @@ def test_questions_are_shown_and_answered_in_every_process_one_by_one(scene):
 def test_a_cancelled_task_keeps_its_last_status_message(scene):
     async def do(room: Room) -> None:
         run = await room.begun(session_id="s")
-        await room.there.cancel("ann", run)
-        told = await room.wait_for_status(run, "cancelled")
-        assert told.status_message == "looking around"
-        assert (told.result, told.error, told.meta) == (None, None, {"session_id": "s"})
+        await room.second.cancel("ann", run)
+        result = await room.wait_for_status(run, "cancelled")
+        assert result.status_message == "looking around"
+        assert (result.result, result.error, result.meta) == (None, None, {"session_id": "s"})
 
     scene(forever, do)
 
@@ -113,28 +113,33 @@ def test_a_cancelled_task_keeps_its_last_status_message(scene):
 def test_a_task_whose_process_is_gone_has_failed(scene):
     async def do(room: Room) -> None:
         run = await room.begun()
-        await room.here.close()
-        told = await room.wait_for_status(run, "failed")
-        assert "has exited" in told.error["message"]
+        await room.first.close()
+        result = await room.wait_for_status(run, "failed")
+        assert "has exited" in result.error["message"]
 
     scene(forever, do)
 
 
 def test_a_crashed_tool_is_reported_as_failed_without_secrets(scene):
-    async def work(_job: TaskJob, _wish: bytes) -> dict[str, Any]:
+    async def work(_job: TaskJob, _option: bytes) -> dict[str, Any]:
         raise ValueError("the password is 1234")
 
     async def do(room: Room) -> None:
-        told = await room.wait_for_status(await room.begun(), "failed")
-        assert told.error["message"] == "the run failed: ValueError"
+        result = await room.wait_for_status(await room.begun(), "failed")
+        assert result.error["message"] == "the run failed: ValueError"
 
     scene(work, do)
 
 
 def test_the_status_of_a_task_has_the_fields_of_the_protocol():
-    told = msgspec.to_builtins(create_state("t", 60.0, {}))
-    assert (told["taskId"], told["status"], told["ttlMs"], told["pollIntervalMs"]) == ("t", "working", 60_000, 1000)
-    assert not told.keys() & {"result", "error", "inputRequests", "_meta", "statusMessage"}
+    result = msgspec.to_builtins(create_state("t", 60.0, {}))
+    assert (result["taskId"], result["status"], result["ttlMs"], result["pollIntervalMs"]) == (
+        "t",
+        "working",
+        60_000,
+        1000,
+    )
+    assert not result.keys() & {"result", "error", "inputRequests", "_meta", "statusMessage"}
 
 
 def test_a_question_answered_before_it_was_shown_is_not_shown():
@@ -176,8 +181,8 @@ def test_a_question_that_this_process_sees_a_moment_later_is_answered_all_the_sa
 def test_only_open_questions_of_running_tasks_are_kept():
     working, ended = create_state("t", 60.0, {}), structs.replace(create_state("t", 60.0, {}), status="completed")
 
-    async def look(told: Any) -> Any:
-        return told
+    async def look(result: Any) -> Any:
+        return result
 
     assert asyncio.run(find_requested_topics(lambda: look(working), ["stranger"])) == set()
     assert asyncio.run(find_requested_topics(lambda: look(ended), ["a"])) == set()
@@ -199,10 +204,10 @@ def test_a_task_is_stored_before_its_id_is_returned():
             raise OSError("no room")
 
     async def run() -> None:
-        desk = TaskStarter(Full(), "tool", "ann", 60.0)
+        starter = TaskStarter(Full(), "tool", "ann", 60.0)
         with pytest.raises(OSError, match="no room"):
-            await desk.begin(b"")
-        assert desk.state is None
+            await starter.begin(b"")
+        assert starter.state is None
 
     asyncio.run(run())
     assert jobs[0].owner == "ann"

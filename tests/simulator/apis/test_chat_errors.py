@@ -38,11 +38,11 @@ FORMS = [
 ]
 
 
-def get_error(told):
+def get_error(result):
     """Return the exception the SDK raises for a reply."""
 
     def respond(_request):
-        return httpx2.Response(told.status, headers=dict(told.headers), content=told.body)
+        return httpx2.Response(result.status, headers=dict(result.headers), content=result.body)
 
     with (
         httpx2.Client(transport=httpx2.MockTransport(respond)) as transport,
@@ -55,24 +55,24 @@ def get_error(told):
 
 @pytest.mark.parametrize(("refusal", "kind", "code", "exception"), FORMS, ids=lambda value: str(value)[:40])
 def test_a_refusal_is_raised_as_the_sdks_own_exception(refusal, kind, code, exception):
-    told = API.render_error(refusal)
-    error = get_error(told)
+    rendered = API.render_error(refusal)
+    error = get_error(rendered)
     assert type(error) is exception
     assert (error.status_code, error.type, error.code) == (refusal.status, kind, code)
-    assert error.request_id == told.headers["x-request-id"]
-    assert set(json.loads(told.body)["error"]) == {"message", "type", "param", "code"}
+    assert error.request_id == rendered.headers["x-request-id"]
+    assert set(json.loads(rendered.body)["error"]) == {"message", "type", "param", "code"}
 
 
 @pytest.mark.parametrize(("seconds", "header", "milliseconds"), [(20, "20", "20000"), (1.5, "2", "1500")])
 def test_a_retry_delay_is_in_the_headers(seconds, header, milliseconds):
-    told = API.render_error(ApiRejection(status=429, message="Slow down.", retry_after=seconds))
-    assert (told.headers["retry-after"], told.headers["retry-after-ms"]) == (header, milliseconds)
+    rendered = API.render_error(ApiRejection(status=429, message="Slow down.", retry_after=seconds))
+    assert (rendered.headers["retry-after"], rendered.headers["retry-after-ms"]) == (header, milliseconds)
 
 
 def test_a_refusal_without_a_rule_names_none():
-    told = API.render_error(ApiRejection(status=400, message="Bad."))
-    assert "x-dragoman-rule" not in told.headers
-    assert json.loads(told.body)["error"]["message"] == "Bad."
+    rendered = API.render_error(ApiRejection(status=400, message="Bad."))
+    assert "x-dragoman-rule" not in rendered.headers
+    assert json.loads(rendered.body)["error"]["message"] == "Bad."
 
 
 def test_a_stream_breaks_off_with_an_error_that_the_sdk_raises():
@@ -103,10 +103,10 @@ def test_a_stream_breaks_off_with_an_error_that_the_sdk_raises():
 
 
 def test_a_missing_key_is_an_error_without_a_code():
-    told = API.render_error(API.no_key)
-    error = json.loads(told.body)["error"]
+    rendered = API.render_error(API.no_key)
+    error = json.loads(rendered.body)["error"]
     assert error["message"].startswith("You didn't provide an API key.")
-    assert (told.status, error["type"], error["code"]) == (401, "invalid_request_error", None)
+    assert (rendered.status, error["type"], error["code"]) == (401, "invalid_request_error", None)
     other = json.loads(API.render_error(API.bad_key).body)["error"]
     assert (other["type"], other["code"]) == ("invalid_request_error", "invalid_api_key")
 

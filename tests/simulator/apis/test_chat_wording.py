@@ -310,8 +310,8 @@ def test_an_error_has_openais_wording(members, param, code, message):
     refusal = ApiRejection(
         status=violation.status, message=violation.message, where=violation.where, rule=violation.rule
     )
-    told = API.render_error(refusal)
-    error = json.loads(told.body)["error"]
+    rendered = API.render_error(refusal)
+    error = json.loads(rendered.body)["error"]
     assert violation.message == message
     assert error == {
         "message": f"{message} [rule: {violation.rule}]",
@@ -319,8 +319,8 @@ def test_an_error_has_openais_wording(members, param, code, message):
         "param": param,
         "code": code,
     }
-    assert told.status == (404 if code == "model_not_found" else 400)
-    assert told.headers["x-dragoman-rule"] == violation.rule
+    assert rendered.status == (404 if code == "model_not_found" else 400)
+    assert rendered.headers["x-dragoman-rule"] == violation.rule
 
 
 def test_a_value_of_a_map_that_is_out_of_bounds_is_not_named():

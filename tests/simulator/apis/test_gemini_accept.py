@@ -150,6 +150,6 @@ def test_what_is_too_long_to_answer_can_be_counted():
 @pytest.mark.parametrize("vertex", [False, True])
 def test_a_token_count_has_the_format_of_the_api(vertex):
     given = require_accepted({"contents": [user("Hello")]}, situation(counting=True, vertex=vertex))
-    told = json.loads(API.render_token_count(given, 7))
-    assert told["totalTokens"] == 7
-    assert told.get("totalBillableCharacters") == (5 if vertex else None)
+    rendered = json.loads(API.render_token_count(given, 7))
+    assert rendered["totalTokens"] == 7
+    assert rendered.get("totalBillableCharacters") == (5 if vertex else None)

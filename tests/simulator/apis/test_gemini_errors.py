@@ -32,8 +32,8 @@ STATUSES = {
 }
 
 
-def get_error(told):
-    answered = client(lambda _: httpx2.Response(told.status, headers=dict(told.headers), content=told.body))
+def get_error(result):
+    answered = client(lambda _: httpx2.Response(result.status, headers=dict(result.headers), content=result.body))
     with pytest.raises(errors.APIError) as caught:
         answered.models.generate_content(model="m", contents="x")
     return caught.value
@@ -47,15 +47,15 @@ def test_every_status_has_its_name_and_the_sdk_raises_it(status, word):
 
 
 def test_a_refusal_names_the_rule():
-    told = API.render_error(ApiRejection(status=400, message="No.", rule="gemini.role"))
-    assert told.headers["x-dragoman-rule"] == "gemini.role"
-    assert json.loads(told.body)["error"]["message"] == "No. [rule: gemini.role]"
+    rendered = API.render_error(ApiRejection(status=400, message="No.", rule="gemini.role"))
+    assert rendered.headers["x-dragoman-rule"] == "gemini.role"
+    assert json.loads(rendered.body)["error"]["message"] == "No. [rule: gemini.role]"
 
 
 def test_the_retry_delay_is_in_header_and_details():
-    told = API.render_error(ApiRejection(status=429, message="Too much.", retry_after=1.5))
-    details = json.loads(told.body)["error"]["details"]
-    assert told.headers["retry-after"] == "2"
+    rendered = API.render_error(ApiRejection(status=429, message="Too much.", retry_after=1.5))
+    details = json.loads(rendered.body)["error"]["details"]
+    assert rendered.headers["retry-after"] == "2"
     assert details[-1] == {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1.5s"}
     assert details[0]["@type"] == "type.googleapis.com/google.rpc.QuotaFailure"
 
@@ -67,14 +67,14 @@ def test_a_bad_key_is_a_bad_argument_with_a_reason():
 
 
 def test_another_status_name_may_be_given():
-    told = API.render_error(ApiRejection(status=400, message="Not here.", kind="FAILED_PRECONDITION"))
-    assert json.loads(told.body)["error"]["status"] == "FAILED_PRECONDITION"
+    rendered = API.render_error(ApiRejection(status=400, message="Not here.", kind="FAILED_PRECONDITION"))
+    assert json.loads(rendered.body)["error"]["status"] == "FAILED_PRECONDITION"
 
 
 def test_an_invalid_field_is_in_the_details():
     found = require_rejected({"contents": [{"parts": [{"type": "text"}]}]})
-    told = API.render_error(ApiRejection(status=400, message=found.message, rule=found.rule))
-    [details] = json.loads(told.body)["error"]["details"]
+    rendered = API.render_error(ApiRejection(status=400, message=found.message, rule=found.rule))
+    [details] = json.loads(rendered.body)["error"]["details"]
     assert details["@type"] == "type.googleapis.com/google.rpc.BadRequest"
     assert details["fieldViolations"] == [{"field": "contents[0].parts[0]", "description": found.message}]
 

@@ -150,15 +150,15 @@ def test_a_response_has_headers_for_its_request_id_and_remaining_limits(simulato
 def test_a_thought_of_another_conversation_is_left_out_where_that_is_wanted(simulator):
     client = Anthropic(api_key="k", base_url=simulator.base_url, max_retries=0)
     binding = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
-    wanted = {"thinking": {"type": "adaptive", **binding}, "betas": ["thinking-binding-controls-2026-08-01"]}
-    first = client.beta.messages.create(**asks(), **wanted)
+    expected = {"thinking": {"type": "adaptive", **binding}, "betas": ["thinking-binding-controls-2026-08-01"]}
+    first = client.beta.messages.create(**asks(), **expected)
     assert first.input_transformations is None
-    said = json.loads(first.model_dump_json(exclude_none=True))["content"]
-    moved = asks(user("Something else."), {"role": "assistant", "content": said}, user("Go on."))
+    body = json.loads(first.model_dump_json(exclude_none=True))["content"]
+    moved = asks(user("Something else."), {"role": "assistant", "content": body}, user("Go on."))
     with pytest.raises(anthropic.BadRequestError, match="bound to a different conversation"):
         client.beta.messages.create(**moved)
-    (dropped,) = client.beta.messages.create(**moved, **wanted).input_transformations
+    (dropped,) = client.beta.messages.create(**moved, **expected).input_transformations
     assert (dropped.type, dropped.path) == ("thinking_dropped", "messages.1.content.0")
     assert dropped.reason == "prefix_binding_mismatch"
-    with client.beta.messages.stream(**moved, **wanted) as stream:
+    with client.beta.messages.stream(**moved, **expected) as stream:
         assert stream.get_final_message().input_transformations == [dropped]

@@ -45,7 +45,7 @@ def test_recorded_requests_that_the_vendor_took_are_accepted():
 
 @needs_shelf
 def test_recorded_requests_that_the_vendor_rejected_are_rejected_with_its_wording():
-    said = {
+    output = {
         "openai_responses/mirascope-0057": "Invalid schema for function 'get_current_weather': In context=(), 'required' is required to be supplied and to be an array including every key in properties. Missing 'unit'.",
         "openai_responses/pydantic-ai-0078": "The file type you uploaded is not supported. Please try again with a pdf",
         "openai_responses/pydantic-ai-0187": "Item 'rs_68c42de022c881948db7ed1cc2529f2e0202c9ad459e0d23' of type 'reasoning' was provided without its required following item.",
@@ -57,9 +57,9 @@ def test_recorded_requests_that_the_vendor_rejected_are_rejected_with_its_wordin
         "openai_responses/opentelemetry-python-contrib-0001": "this-model-does-not-exist",
         "openai_responses/rig-0003": "gpt-nonexistent-model-for-error-edge",
     }
-    said |= {name: f"The requested model '{model}' does not exist." for name, model in unknown.items()}
+    output |= {name: f"The requested model '{model}' does not exist." for name, model in unknown.items()}
     refusals = {name: judge(body, recorded=True) for name, body in load_recordings(400).items()}
-    assert {name: getattr(found, "message", "") for name, found in refusals.items()} == said
+    assert {name: getattr(found, "message", "") for name, found in refusals.items()} == output
 
 
 @needs_shelf

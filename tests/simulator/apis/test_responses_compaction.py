@@ -31,8 +31,8 @@ def test_user_messages_are_kept_and_everything_else_is_encrypted(sdk):
     short = sdk.responses.compact(model=MODEL, input=SAID)
     assert (short.object, short.usage.input_tokens > 0) == ("response.compaction", True)
     assert list(extras(short)) == []
-    *said, sealed = short.output
-    assert [(item.role, item.content[0].text) for item in said] == [("user", "Hello"), ("user", "What is 4 + 4?")]
+    *output, sealed = short.output
+    assert [(item.role, item.content[0].text) for item in output] == [("user", "Hello"), ("user", "What is 4 + 4?")]
     assert (sealed.type, sealed.id[:4]) == ("compaction", "cmp_")
     reply = sdk.responses.create(model=MODEL, input=[*again(short.output), {"role": "user", "content": "And 5 + 5?"}])
     assert reply.status == "completed"

@@ -35,14 +35,14 @@ CODES = [
 @pytest.mark.parametrize(("members", "param", "code"), CODES, ids=str)
 def test_an_error_has_its_parameter_and_code(members, param, code):
     found = require_rejected(asks(**members))
-    told = API.render_error(
+    rendered = API.render_error(
         ApiRejection(status=found.status, message=found.message, where=found.where, rule=found.rule)
     )
-    error = json.loads(told.body)["error"]
+    error = json.loads(rendered.body)["error"]
     assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", param, code)
     assert error["message"] == f"{found.message} [rule: {found.rule}]"
-    assert told.headers["x-dragoman-rule"] == found.rule
-    assert told.headers["x-request-id"].startswith("req_")
+    assert rendered.headers["x-dragoman-rule"] == found.rule
+    assert rendered.headers["x-request-id"].startswith("req_")
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,17 @@ def test_an_invalid_key_is_an_error():
 
 
 def test_what_is_not_stored_is_not_found():
-    told = API.render_error(build_previous_not_found("resp_1"))
-    error = json.loads(told.body)["error"]
-    assert (told.status, error["param"], error["code"]) == (400, "previous_response_id", "previous_response_not_found")
+    rendered = API.render_error(build_previous_not_found("resp_1"))
+    error = json.loads(rendered.body)["error"]
+    assert (rendered.status, error["param"], error["code"]) == (
+        400,
+        "previous_response_id",
+        "previous_response_not_found",
+    )
     assert error["message"] == "Previous response with id 'resp_1' not found."
     assert API.render_error(build_item_not_found("rs_1")).status == 404
-    told = API.render_error(build_not_found("Response", "resp_1"))
-    assert (told.status, json.loads(told.body)["error"]["code"]) == (404, "not_found")
+    rendered = API.render_error(build_not_found("Response", "resp_1"))
+    assert (rendered.status, json.loads(rendered.body)["error"]["code"]) == (404, "not_found")
 
 
 def test_a_stream_that_breaks_off_raises_in_the_sdk():
@@ -94,8 +98,10 @@ def test_a_stream_that_breaks_off_raises_in_the_sdk():
 def test_a_stream_that_is_known_breaks_off_under_its_own_id():
     members, answer = CASES["text"]
     request = require_accepted(asks(stream=True, **members))
-    told = render_broken_stream(ApiRejection(status=500, message="Broken."), request, occasion(), 4).split(b"\n\n")[:2]
-    error, failed = (json.loads(frame.partition(b"data: ")[2]) for frame in told)
+    rendered = render_broken_stream(ApiRejection(status=500, message="Broken."), request, occasion(), 4).split(b"\n\n")[
+        :2
+    ]
+    error, failed = (json.loads(frame.partition(b"data: ")[2]) for frame in rendered)
     assert (error["type"], error["sequence_number"], error["error"]["code"]) == ("error", 4, "server_error")
     response = TYPED_EVENT.validate_python(failed).response
     assert (response.status, response.error.message) == ("failed", "Broken.")
@@ -103,15 +109,15 @@ def test_a_stream_that_is_known_breaks_off_under_its_own_id():
 
 
 def test_tokens_are_counted():
-    told = json.loads(API.render_token_count(require_accepted(asks()), 61))
-    assert told == {"object": "response.input_tokens", "input_tokens": 61}
+    rendered = json.loads(API.render_token_count(require_accepted(asks()), 61))
+    assert rendered == {"object": "response.input_tokens", "input_tokens": 61}
 
 
 def test_a_missing_key_is_an_error_without_a_code():
-    told = API.render_error(API.no_key)
-    error = json.loads(told.body)["error"]
+    rendered = API.render_error(API.no_key)
+    error = json.loads(rendered.body)["error"]
     assert error["message"].startswith("You didn't provide an API key.")
-    assert (told.status, error["type"], error["code"]) == (401, "invalid_request_error", None)
+    assert (rendered.status, error["type"], error["code"]) == (401, "invalid_request_error", None)
     other = json.loads(API.render_error(API.bad_key).body)["error"]
     assert (other["type"], other["code"]) == ("invalid_request_error", "invalid_api_key")
 

@@ -26,8 +26,8 @@ TOOL = {"type": "function", "name": "f", "parameters": OPEN}
 def test_an_object_that_may_hold_anything_leaves_its_tool_loose(schema, strict):
     asked = asks(tools=[{**TOOL, "parameters": schema, **strict}])
     assert require_accepted(asked).model_request.tools[0].schema == schema
-    told = whole({"tools": asked["tools"]}, Answer(text="Hi."))["tools"][0]
-    assert (told["strict"], told["parameters"]) == (False, schema)
+    result = whole({"tools": asked["tools"]}, Answer(text="Hi."))["tools"][0]
+    assert (result["strict"], result["parameters"]) == (False, schema)
 
 
 @pytest.mark.parametrize(

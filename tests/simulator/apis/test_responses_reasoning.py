@@ -73,7 +73,7 @@ def alter(item: dict[str, Any]) -> None:
     item["encrypted_content"] = ("A" if token[30] != "A" else "B").join((token[:30], token[31:]))
 
 
-def move(item: dict[str, Any]) -> None:
+def change_owner(item: dict[str, Any]) -> None:
     item["encrypted_content"] = SIGNER.issue("rs_other", "elsewhere")
 
 
@@ -85,7 +85,7 @@ def foreign(item: dict[str, Any]) -> None:
     item["encrypted_content"] = "gAAAAABqb8Q5ZsWECJphzjqslFLg=="
 
 
-@pytest.mark.parametrize("spoil", [alter, move, cut, foreign])
+@pytest.mark.parametrize("spoil", [alter, change_owner, cut, foreign])
 def test_encrypted_content_that_is_not_as_it_was_is_refused(spoil):
     items = output()
     spoil(items[0])

@@ -54,23 +54,23 @@ def build_ask(prompt: str, *tools: RequestTool, **more: Any) -> ModelRequest:
     return ModelRequest(model="any", turns=(RequestTurn(role="user", text=prompt),), tools=tools, **more)
 
 
-def calls(said: Answer) -> list[tuple[str, Any]]:
-    return [(call.name, call.arguments) for call in said.calls]
+def calls(output: Answer) -> list[tuple[str, Any]]:
+    return [(call.name, call.arguments) for call in output.calls]
 
 
 def calls_for(prompt: str, *tools: RequestTool, **more: Any) -> list[tuple[str, Any]]:
     return calls(answer(build_ask(prompt, *tools, **more)))
 
 
-def after(asked: ModelRequest, said: Answer, *results: str, failed: bool = False, text: str = "") -> ModelRequest:
+def after(asked: ModelRequest, output: Answer, *results: str, failed: bool = False, text: str = "") -> ModelRequest:
     """Return the ask of the next round: the same one, with the calls and their results."""
     given = tuple(
         RequestResult(call_id=call.id, name=call.name, text=result, failed=failed)
-        for call, result in zip(said.calls, results, strict=True)
+        for call, result in zip(output.calls, results, strict=True)
     )
     turns = (
         *asked.turns,
-        RequestTurn(role="assistant", text=said.text, calls=said.calls),
+        RequestTurn(role="assistant", text=output.text, calls=output.calls),
         RequestTurn(role="user", text=text, results=given),
     )
     return ModelRequest(

@@ -164,10 +164,10 @@ def test_schemas_of_gemini_become_schemas_of_json():
         },
         "required": ["type", "nullable"],
     }
-    told = fill_schema(gemini, "anything")
-    assert told["type"] == "A"
-    assert isinstance(told["nullable"][0], int)
-    assert Schema(gemini).is_valid(told)
+    result = fill_schema(gemini, "anything")
+    assert result["type"] == "A"
+    assert isinstance(result["nullable"][0], int)
+    assert Schema(gemini).is_valid(result)
     assert not Schema(gemini).is_valid({"type": "B", "nullable": [1]})
 
 
@@ -254,10 +254,10 @@ _schemas = _objects(st.recursive(_leaves, _grown, max_leaves=8)).map(
 @settings(max_examples=250, deadline=None, derandomize=True)
 @given(_schemas, st.sampled_from(PROMPTS))
 def test_arguments_validate_for_any_sound_schema(schema, prompt):
-    told = fill(Schema(schema), evidence(prompt))
-    assert told.valid
-    assert judge(schema).is_valid(told.value), told.value
-    assert schema["required"] == [name for name in schema["required"] if name in told.value]
+    result = fill(Schema(schema), evidence(prompt))
+    assert result.valid
+    assert judge(schema).is_valid(result.value), result.value
+    assert schema["required"] == [name for name in schema["required"] if name in result.value]
 
 
 def _real() -> list[dict[str, Any]]:
@@ -271,9 +271,9 @@ UNSATISFIABLE = {"get_response": "required: a list whose enumeration has texts, 
 @needs_shelf
 def test_arguments_validate_for_real_tools():
     rows = [row for row in _real() if "tests" not in row and isinstance(row["parameters"], dict)]
-    told = [(row["name"], fill(Schema(row["parameters"]), evidence(row.get("description") or ""))) for row in rows]
-    assert len(told) > 2200
-    assert [name for name, filled in told if not filled.valid] == list(UNSATISFIABLE)
+    result = [(row["name"], fill(Schema(row["parameters"]), evidence(row.get("description") or ""))) for row in rows]
+    assert len(result) > 2200
+    assert [name for name, filled in result if not filled.valid] == list(UNSATISFIABLE)
 
 
 @needs_shelf

@@ -13,14 +13,14 @@ MARK = "[dragoman simulator] "
 
 def test_results_are_quoted():
     asked = build_ask("What's the weather in Paris and Tokyo?", *TOOLS)
-    said = answer(after(asked, answer(asked), "18 °C and sunny", "24 °C and rain"))
-    assert said.end == "stop"
-    assert not said.calls
-    assert said.text == f"{MARK}get_weather says: 18 °C and sunny\nget_weather says: 24 °C and rain"
+    output = answer(after(asked, answer(asked), "18 °C and sunny", "24 °C and rain"))
+    assert output.end == "stop"
+    assert not output.calls
+    assert output.text == f"{MARK}get_weather says: 18 °C and sunny\nget_weather says: 24 °C and rain"
 
 
 @pytest.mark.parametrize(
-    ("result", "told"),
+    ("result", "output"),
     [
         ('{"temperature": 18, "sky": "clear"}', '{"temperature": 18, "sky": "clear"}'),
         ("18 degrees\n", "18 degrees"),
@@ -28,21 +28,21 @@ def test_results_are_quoted():
         ("x" * 5000, "x" * 600 + " …"),
     ],
 )
-def test_a_result_is_quoted_as_it_is(result, told):
+def test_a_result_is_quoted_as_it_is(result, output):
     asked = build_ask("weather in Paris", WEATHER)
-    assert answer(after(asked, answer(asked), result)).text == f"{MARK}get_weather says: {told}"
+    assert answer(after(asked, answer(asked), result)).text == f"{MARK}get_weather says: {output}"
 
 
 @pytest.mark.parametrize(
-    ("result", "failed", "told"),
+    ("result", "failed", "output"),
     [
         ("no such city", True, "get_weather failed: no such city"),
         ("", True, "get_weather failed: (nothing)"),
     ],
 )
-def test_a_failed_result_is_answered_with_its_message(result, failed, told):
+def test_a_failed_result_is_answered_with_its_message(result, failed, output):
     asked = build_ask("weather in Paris", WEATHER)
-    assert answer(after(asked, answer(asked), result, failed=failed)).text == MARK + told
+    assert answer(after(asked, answer(asked), result, failed=failed)).text == MARK + output
 
 
 def test_a_result_without_a_name_is_named_after_its_call():
@@ -58,10 +58,10 @@ def test_with_parallel_off_the_next_call_follows_each_result():
     asked = build_ask("weather in Paris, Tokyo and Rome", *TOOLS, choice=RequestToolChoice(parallel=False))
     places: list[str] = []
     for _ in range(3):
-        said = answer(asked)
-        [(_, arguments)] = calls(said)
+        output = answer(asked)
+        [(_, arguments)] = calls(output)
         places.append(arguments["location"])
-        asked = after(asked, said, f"fine in {places[-1]}")
+        asked = after(asked, output, f"fine in {places[-1]}")
     assert places == ["Paris", "Tokyo", "Rome"]
     assert answer(asked).text.count("fine in") == 3
 
@@ -77,10 +77,10 @@ def test_a_call_that_another_model_made_counts_as_made():
 
 def test_text_sent_with_results_does_not_start_a_new_task():
     asked = build_ask("Get the file", function("get_file", "Get the file"))
-    said = answer(asked)
-    with_text = after(asked, said, "see below", text="This is the file:")
+    output = answer(asked)
+    with_text = after(asked, output, "see below", text="This is the file:")
     assert not answer(with_text).calls
-    bare = after(asked, said, "see below")
+    bare = after(asked, output, "see below")
     beside = ModelRequest(
         model="any", turns=(*bare.turns, RequestTurn(role="user", text="This is the file:")), tools=asked.tools
     )
@@ -89,8 +89,8 @@ def test_text_sent_with_results_does_not_start_a_new_task():
 
 def test_a_prompt_sent_with_results_is_called():
     asked = build_ask("weather in Paris", *TOOLS)
-    said = answer(after(asked, answer(asked), "sunny", text="And now add 2 and 3."))
-    assert calls(said) == [("add", {"a": 2, "b": 3})]
+    output = answer(after(asked, answer(asked), "sunny", text="And now add 2 and 3."))
+    assert calls(output) == [("add", {"a": 2, "b": 3})]
 
 
 def test_a_later_call_takes_what_an_earlier_one_found():
@@ -99,9 +99,9 @@ def test_a_later_call_takes_what_an_earlier_one_found():
     asked = build_ask(
         "Find the user Ada, then block the account", find, block, choice=RequestToolChoice(parallel=False)
     )
-    said = answer(asked)
-    assert calls(said) == [("find_user", {"name": "Ada"})]
-    assert calls(answer(after(asked, said, '{"account_id": 77}'))) == [("block_account", {"account_id": 77})]
+    output = answer(asked)
+    assert calls(output) == [("find_user", {"name": "Ada"})]
+    assert calls(answer(after(asked, output, '{"account_id": 77}'))) == [("block_account", {"account_id": 77})]
 
 
 def test_the_same_ask_and_seed_give_the_same_answer_and_another_seed_another():
@@ -153,8 +153,8 @@ def test_it_counts_and_writes_as_much_as_requested():
 
 
 def test_a_stop_sequence_cuts_the_text_before_it():
-    said = answer(build_ask("Count from 1 to 10", stop=("9", "5", "")))
-    assert (said.text, said.end, said.stopped_by) == (f"{MARK}1, 2, 3, 4, ", "stop", "5")
+    reply = answer(build_ask("Count from 1 to 10", stop=("9", "5", "")))
+    assert (reply.text, reply.end, reply.stopped_by) == (f"{MARK}1, 2, 3, 4, ", "stop", "5")
 
 
 def test_the_longer_of_two_stop_sequences_at_one_place_is_met():
@@ -162,13 +162,13 @@ def test_the_longer_of_two_stop_sequences_at_one_place_is_met():
 
 
 def test_text_before_calls_that_meets_a_stop_sequence_ends_the_answer():
-    said = answer(build_ask("weather in Paris", WEATHER, stop=("call",)), 1)
-    assert (said.text, said.calls, said.end) == (f"{MARK}I ", (), "stop")
+    reply = answer(build_ask("weather in Paris", WEATHER, stop=("call",)), 1)
+    assert (reply.text, reply.calls, reply.end) == (f"{MARK}I ", (), "stop")
 
 
 def test_the_number_of_tokens_cuts_the_text():
-    said = answer(build_ask("Count from 1 to 100", max_tokens=8))
-    assert (said.end, len(said.text), said.usage.output) == ("length", 32, 8)
+    reply = answer(build_ask("Count from 1 to 100", max_tokens=8))
+    assert (reply.end, len(reply.text), reply.usage.output) == ("length", 32, 8)
 
 
 def test_what_comes_first_ends_the_answer():
@@ -177,28 +177,28 @@ def test_what_comes_first_ends_the_answer():
 
 
 def test_calls_that_do_not_fit_are_not_made():
-    said = answer(build_ask("weather in Paris", WEATHER, max_tokens=5))
-    assert (said.end, said.calls) == ("length", ())
+    reply = answer(build_ask("weather in Paris", WEATHER, max_tokens=5))
+    assert (reply.end, reply.calls) == ("length", ())
     assert answer(build_ask("weather in Paris", WEATHER, max_tokens=100)).end == "calls"
 
 
 def test_a_thought_that_is_too_long_ends_an_answer_before_a_stop_sequence_can():
-    said = answer(
+    output = answer(
         ModelRequest(model="m", turns=(), max_tokens=0, stop=('"',), output_schema={"type": None}, thinks=True)
     )
-    assert (said.end, said.usage.output, said.stopped_by) == ("length", 0, "")
+    assert (output.end, output.usage.output, output.stopped_by) == ("length", 0, "")
 
 
 def test_a_thought_takes_tokens_too():
-    said = answer(build_ask("hello", thinks=True, max_tokens=4))
-    assert (said.end, said.text, len(said.thought)) == ("length", "", 16)
-    assert said.usage.thought == said.usage.output == 4
+    reply = answer(build_ask("hello", thinks=True, max_tokens=4))
+    assert (reply.end, reply.text, len(reply.thought)) == ("length", "", 16)
+    assert reply.usage.thought == reply.usage.output == 4
 
 
 @pytest.mark.parametrize("tokens", [0, -1])
 def test_no_tokens_are_no_answer(tokens):
-    said = answer(build_ask("hello", thinks=True, max_tokens=tokens))
-    assert (said.end, said.text, said.thought) == ("length", "", "")
+    reply = answer(build_ask("hello", thinks=True, max_tokens=tokens))
+    assert (reply.end, reply.text, reply.thought) == ("length", "", "")
 
 
 def test_a_conversation_without_a_prompt_is_answered():

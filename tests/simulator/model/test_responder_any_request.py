@@ -20,21 +20,21 @@ from dragoman.simulator.model import PromptCache, answer
 from shelf import exchanges, needs_shelf
 
 
-def list_items(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     return text.split()
 
 
-KEYWORDS = list_items(
+KEYWORDS = split_names(
     "type properties required items enum const anyOf oneOf allOf not $ref $defs pattern format minLength maxLength minimum "
     "maximum exclusiveMinimum multipleOf minItems maxItems uniqueItems contains additionalProperties patternProperties "
     "propertyNames minProperties dependentRequired dependentSchemas if then else default examples nullable prefixItems "
     "$anchor $id $dynamicRef description definitions dependencies a b location"
 )
-VALUES = list_items(
+VALUES = split_names(
     "string object array integer STRING OBJECT number null # #/$defs/a #/properties/a a b date email ^[a-z]+$ ( [ \\d{3} "
     "a{1000000} { uri"
 )
-WORDS = list_items(
+WORDS = split_names(
     "weather in Paris and Tokyo add 2 3, then ; 'x' \" ` https://a.org a@b.org /etc ? search 2025-01-01 <a-b> </a-b> not * "
     "count to 10 words times"
 )
@@ -102,26 +102,26 @@ asks = st.builds(
 @given(asks, st.integers())
 def test_every_ask_has_an_answer_that_obeys(asked, seed):
     memory = PromptCache(min_tokens=5)
-    said = answer(asked, seed, memory)
-    assert answer(asked, seed).text == said.text
-    assert msgspec.json.decode(msgspec.json.encode(said))
+    output = answer(asked, seed, memory)
+    assert answer(asked, seed).text == output.text
+    assert msgspec.json.decode(msgspec.json.encode(output))
     names = {tool.name for tool in asked.tools if tool.kind in {"function", "custom"}}
     if asked.choice.names:
         names &= set(asked.choice.names)
-    assert {call.name for call in said.calls} <= names
-    assert (said.end == "calls") == bool(said.calls)
+    assert {call.name for call in output.calls} <= names
+    assert (output.end == "calls") == bool(output.calls)
     if asked.choice.mode == "none":
-        assert not said.calls
+        assert not output.calls
     if asked.choice.mode == "required" and names and asked.max_tokens is None and not asked.stop:
-        assert said.calls or said.sources
+        assert output.calls or output.sources
     if not asked.choice.parallel:
-        assert len(said.calls) <= 1
+        assert len(output.calls) <= 1
     if asked.max_tokens is not None:
-        assert said.usage.output <= max(0, asked.max_tokens)
+        assert output.usage.output <= max(0, asked.max_tokens)
     for stop in filter(None, asked.stop):
-        assert stop not in said.text
-    assert all(source.quote in said.text for source in said.sources)
-    assert 0 <= said.usage.cached <= said.usage.input
+        assert stop not in output.text
+    assert all(source.quote in output.text for source in output.sources)
+    assert 0 <= output.usage.cached <= output.usage.input
 
 
 def test_what_is_not_json_is_survived():
@@ -220,14 +220,14 @@ def test_real_prompts_with_real_tools_are_answered():
         if exchange.get("op") != "generate" or not isinstance(body, dict):
             continue
         functions = [tool.get("function") or {} for tool in body.get("tools") or () if isinstance(tool, dict)]
-        told = [message.get("content") for message in body.get("messages") or () if message.get("role") == "user"]
-        prompt = next((text for text in reversed(told) if isinstance(text, str)), "")
+        result = [message.get("content") for message in body.get("messages") or () if message.get("role") == "user"]
+        prompt = next((text for text in reversed(result) if isinstance(text, str)), "")
         offered = tuple(
             RequestTool(name=one["name"], description=one.get("description") or "", schema=one.get("parameters") or {})
             for one in functions
             if "name" in one
         )
-        said = answer(ModelRequest(model="any", turns=(RequestTurn(role="user", text=prompt),), tools=offered))
-        assert said.calls or said.text
+        output = answer(ModelRequest(model="any", turns=(RequestTurn(role="user", text=prompt),), tools=offered))
+        assert output.calls or output.text
         count += 1
     assert count > 500

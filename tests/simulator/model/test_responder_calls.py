@@ -100,8 +100,8 @@ def test_an_optional_array_of_the_same_kind_keeps_an_enumeration_together():
         title=TEXT,
         attendees={"type": "array", "items": {"type": "string", "format": "email"}},
     )
-    told = calls_for("Create an event titled 'Lunch' with a@example.org and b@example.org", meet)
-    assert told == [("create_event", {"title": "Lunch", "attendees": ["a@example.org", "b@example.org"]})]
+    result = calls_for("Create an event titled 'Lunch' with a@example.org and b@example.org", meet)
+    assert result == [("create_event", {"title": "Lunch", "attendees": ["a@example.org", "b@example.org"]})]
 
 
 def test_two_places_for_two_parameters_are_one_call():
@@ -131,10 +131,10 @@ def test_nested_objects_are_filled():
 
 @pytest.mark.parametrize("prompt", ["Hello, how are you?", "Tell me a joke", "", "   ", "thanks!"])
 def test_a_prompt_that_matches_no_tool_is_answered_with_text(prompt):
-    said = answer(build_ask(prompt, *TOOLS))
-    assert not said.calls
-    assert said.end == "stop"
-    assert said.text.startswith("[dragoman simulator] ")
+    reply = answer(build_ask(prompt, *TOOLS))
+    assert not reply.calls
+    assert reply.end == "stop"
+    assert reply.text.startswith("[dragoman simulator] ")
 
 
 def test_text_that_clients_put_around_a_prompt_is_ignored():

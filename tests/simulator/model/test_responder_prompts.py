@@ -129,6 +129,6 @@ def test_what_may_go_on_for_ever_ends_soon():
         "properties": {"id": INTEGER, "child": {"anyOf": [{"$ref": "#/$defs/user"}, {"type": "null"}]}},
         "required": ["id", "child"],
     }
-    said = answer(build_ask("Give me the user", output_schema={"$ref": "#/$defs/user", "$defs": {"user": user}})).text
-    assert said.count('"child"') == 2
-    assert said.endswith('"child":null}}')
+    reply = answer(build_ask("Give me the user", output_schema={"$ref": "#/$defs/user", "$defs": {"user": user}})).text
+    assert reply.count('"child"') == 2
+    assert reply.endswith('"child":null}}')

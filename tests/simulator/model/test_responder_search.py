@@ -16,12 +16,12 @@ from simulator.model.asked import LOOKUP, SEARCH, TOOLS, WEATHER, after, build_a
     ],
 )
 def test_a_search_has_its_query_and_quotes_its_sources(prompt, query):
-    said = answer(build_ask(prompt, SEARCH))
-    assert said.query == query
-    assert f"I searched for “{query}”." in said.text
-    assert len({source.url for source in said.sources}) == 2
-    assert all(source.quote in said.text for source in said.sources)
-    assert all(source.url.startswith("https://example.org/") for source in said.sources)
+    reply = answer(build_ask(prompt, SEARCH))
+    assert reply.query == query
+    assert f"I searched for “{query}”." in reply.text
+    assert len({source.url for source in reply.sources}) == 2
+    assert all(source.quote in reply.text for source in reply.sources)
+    assert all(source.url.startswith("https://example.org/") for source in reply.sources)
 
 
 def test_a_matching_function_has_precedence_over_search():
@@ -30,9 +30,9 @@ def test_a_matching_function_has_precedence_over_search():
 
 
 def test_a_greeting_is_no_question():
-    said = answer(build_ask("hello there", SEARCH))
-    assert not said.sources
-    assert not said.query
+    reply = answer(build_ask("hello there", SEARCH))
+    assert not reply.sources
+    assert not reply.query
 
 
 def test_search_obeys_the_choice():
@@ -45,11 +45,11 @@ def test_search_obeys_the_choice():
 
 def test_after_results_there_is_no_search():
     asked = build_ask("Search for bees", LOOKUP)
-    said = answer(after(asked, answer(asked), "bees are insects"))
-    assert said.text == "[dragoman simulator] search says: bees are insects"
+    output = answer(after(asked, answer(asked), "bees are insects"))
+    assert output.text == "[dragoman simulator] search says: bees are insects"
 
 
 def test_a_source_whose_quote_is_cut_off_is_not_a_source():
-    said = answer(build_ask("Who won the Euro 2024?", SEARCH, max_tokens=12))
-    assert said.end == "length"
-    assert not said.sources
+    reply = answer(build_ask("Who won the Euro 2024?", SEARCH, max_tokens=12))
+    assert reply.end == "length"
+    assert not reply.sources

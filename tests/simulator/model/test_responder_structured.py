@@ -24,13 +24,13 @@ PERSON = {
 
 
 def test_the_answer_is_filled_from_the_prompt():
-    said = answer(
+    reply = answer(
         build_ask(
             "The customer Ada Lovelace, age 36, lives in London and wants the enterprise plan.", output_schema=PERSON
         )
     )
-    assert said.end == "stop"
-    assert json.loads(said.text) == {
+    assert reply.end == "stop"
+    assert json.loads(reply.text) == {
         "name": "Ada Lovelace",
         "age": 36,
         "city": "London",
@@ -49,8 +49,8 @@ def test_a_tool_is_called_before_the_answer_and_its_result_is_used():
     asked = build_ask("What's the weather in Paris?", WEATHER, output_schema=report)
     first = answer(asked)
     assert first.calls
-    said = answer(after(asked, first, '{"location": "Paris, France", "temperature": 18.5}'))
-    assert json.loads(said.text) == {"location": "Paris, France", "temperature": 18.5}
+    output = answer(after(asked, first, '{"location": "Paris, France", "temperature": 18.5}'))
+    assert json.loads(output.text) == {"location": "Paris, France", "temperature": 18.5}
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ def conversation(*prompts: str, model: str = "any") -> ModelRequest:
 def test_four_characters_are_about_a_token():
     small, large = count_request_tokens(build_ask("x" * 400)), count_request_tokens(build_ask("x" * 4400))
     assert large - small == 1000
-    said = answer(build_ask("Count from 1 to 100"))
-    assert said.usage.output == -(-len(said.text) // 4)
+    reply = answer(build_ask("Count from 1 to 100"))
+    assert reply.usage.output == -(-len(reply.text) // 4)
 
 
 def test_everything_the_model_looks_at_counts():
@@ -31,8 +31,8 @@ def test_everything_the_model_looks_at_counts():
 
 
 def test_calls_and_thoughts_are_output():
-    said = answer(build_ask("weather in Paris", *TOOLS, thinks=True))
-    assert said.usage.output > said.usage.thought > 0
+    reply = answer(build_ask("weather in Paris", *TOOLS, thinks=True))
+    assert reply.usage.output > reply.usage.thought > 0
 
 
 def test_without_a_memory_nothing_is_cached():

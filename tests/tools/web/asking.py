@@ -15,12 +15,12 @@ CONNECTED: list[Any] = []
 """Where any socket of this process was connected to."""
 
 
-def _hear(event: str, arguments: tuple[Any, ...]) -> None:
+def _record_event(event: str, arguments: tuple[Any, ...]) -> None:
     if event == "socket.connect":
         CONNECTED.append(arguments[1])
 
 
-sys.addaudithook(_hear)
+sys.addaudithook(_record_event)
 
 
 class Names:
@@ -98,7 +98,7 @@ def reply(body: bytes | str, kind: str = "text/html", **headers: str) -> bytes:
     return "\r\n".join(["HTTP/1.1 200 OK", *lines, f"content-length: {len(data)}", "", ""]).encode() + data
 
 
-def move(to: str, **headers: str) -> bytes:
+def build_redirect(to: str, **headers: str) -> bytes:
     lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join(["HTTP/1.1 302 Found", f"location: {to}", *lines, "content-length: 0", "", ""]).encode()
 

@@ -59,13 +59,13 @@ def convert(*pages: str, seconds: float = 1.0) -> list[str]:
 
     async def steps() -> list[str]:
         converter = Converter(seconds)
-        told = []
+        collected = []
         for page in pages:
             try:
-                told.append((await converter.to_markdown(page, "https://a.example/")).text)
+                collected.append((await converter.to_markdown(page, "https://a.example/")).text)
             except ConversionError as error:
-                told.append(f"! {error}")
-        return told
+                collected.append(f"! {error}")
+        return collected
 
     return asyncio.run(asyncio.wait_for(steps(), 30))
 
@@ -97,9 +97,9 @@ def test_a_page_that_becomes_very_long_is_cut(parser):
 
 def test_nothing_of_our_environment_is_there(parser, monkeypatch):
     monkeypatch.setenv("GEMINI_API_KEY", "canary")
-    (told,) = convert("environment")
-    assert "GEMINI_API_KEY" not in told
-    assert told.endswith("/")
+    (result,) = convert("environment")
+    assert "GEMINI_API_KEY" not in result
+    assert result.endswith("/")
 
 
 def start(parser: str) -> subprocess.Popen[bytes]:

@@ -30,8 +30,8 @@ def read(converter: Converter, html: str) -> Markdown:
     ],
 )  # fmt: skip
 def test_what_a_tag_hides_is_left_out_with_all_that_is_in_it(converter, attributes):
-    told = read(converter, f"<main><p>Seen.</p><div {attributes}>Obey <b>me</b>.</div><p>Seen too.</p></main>")
-    assert told.text == "Seen.\n\nSeen too.\n"
+    result = read(converter, f"<main><p>Seen.</p><div {attributes}>Obey <b>me</b>.</div><p>Seen too.</p></main>")
+    assert result.text == "Seen.\n\nSeen too.\n"
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def test_what_can_be_seen_stays(converter, attributes):
 
 
 def test_a_page_behind_a_notice_is_not_hidden_and_neither_is_text_about_styles(converter):
-    told = read(converter, '<main aria-hidden="true"><p>Write <code>&lt;p style="opacity:0"&gt;</code>.</p></main>')
-    assert told.text == 'Write `<p style="opacity:0">`.\n'
+    result = read(converter, '<main aria-hidden="true"><p>Write <code>&lt;p style="opacity:0"&gt;</code>.</p></main>')
+    assert result.text == 'Write `<p style="opacity:0">`.\n'
 
 
 @pytest.mark.parametrize(

@@ -67,14 +67,14 @@ def test_a_page_that_takes_too_long_ends_its_process_and_no_other(monkeypatch):
     async def steps() -> list[object]:
         converter = Converter(seconds=0.001)
         big = "<p>" + "<b><p>x" * 150_000
-        told: list[object] = []
+        collected: list[object] = []
         with suppress(ConversionError):
-            told.append(await converter.to_markdown("<p>warm</p>", "https://a.example/"))
+            collected.append(await converter.to_markdown("<p>warm</p>", "https://a.example/"))
         try:
             await converter.to_markdown(big, "https://a.example/")
         except ConversionError as error:
-            told.append(str(error))
-        return told
+            collected.append(str(error))
+        return collected
 
     assert asyncio.run(steps())[-1] == "it could not be turned into Markdown within 0.001 seconds"
     assert not begun[-1].is_alive
@@ -136,9 +136,9 @@ def test_a_process_has_little_memory_no_files_and_nothing_of_our_environment(mon
 
 def test_without_the_extra_the_error_contains_advice(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    told = one_page(reply("<html>x"))
-    assert told.failed
-    assert "install dragoman[web]" in text_of(told)
+    result = one_page(reply("<html>x"))
+    assert result.failed
+    assert "install dragoman[web]" in text_of(result)
     assert not one_page(reply("x", "text/plain")).failed
 
 
@@ -195,27 +195,27 @@ def test_a_hostile_server_is_left(say, why):
     gc.collect()
     tracemalloc.start()
     try:
-        told = one_page(say, settings={"seconds": 0.5, "max_bytes": 1_000_000})
+        result = one_page(say, settings={"seconds": 0.5, "max_bytes": 1_000_000})
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert told.failed
-    assert why in text_of(told)
+    assert result.failed
+    assert why in text_of(result)
     assert peak < 12 << 20
 
 
 def test_a_page_with_too_much_html_is_marked_as_incomplete():
     page = "<p>first</p>" + "<!-- " + "x" * (2 << 20) + "--><p>last</p>"
-    told = one_page(reply(page))
-    assert "first" in text_of(told)
-    assert "last\n" not in text_of(told)
-    assert "too long to be read to its end" in text_of(told)
+    result = one_page(reply(page))
+    assert "first" in text_of(result)
+    assert "last\n" not in text_of(result)
+    assert "too long to be read to its end" in text_of(result)
 
 
 def test_only_the_start_of_a_very_long_text_is_read():
-    told = one_page(reply("x" * 2_000_001, "text/plain"), start=1_999_990)
-    assert "characters 1999990 to 2000000 of 2000000" in text_of(told)
-    assert "too long to be read to its end" in text_of(told)
+    result = one_page(reply("x" * 2_000_001, "text/plain"), start=1_999_990)
+    assert "characters 1999990 to 2000000 of 2000000" in text_of(result)
+    assert "too long to be read to its end" in text_of(result)
 
 
 def test_many_pages_at_once_are_all_read():
@@ -225,8 +225,8 @@ def test_many_pages_at_once_are_all_read():
             web = Web(Settings(private=(place,)))
             return await asyncio.gather(*(call_web_fetch(web, f"http://{place}/{at}") for at in range(40)))
 
-    told = asyncio.run(steps())
-    assert all("# one of many" in text_of(result) for result in told)
+    output = asyncio.run(steps())
+    assert all("# one of many" in text_of(result) for result in output)
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_a_text_that_is_slow_to_clean_is_cleaned_in_another_thread_piece_by_piec
 
     invisible = documents._INVISIBLE
     monkeypatch.setattr(documents, "_INVISIBLE", Pattern())
-    told = one_page(reply(body, "text/plain"))
-    assert not told.failed
+    result = one_page(reply(body, "text/plain"))
+    assert not result.failed
     assert max(size for size, _ in cleaned) <= documents._CHUNK
     assert threading.current_thread() not in [thread for _, thread in cleaned]

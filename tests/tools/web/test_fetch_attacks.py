@@ -1,6 +1,6 @@
-"""Whatever address a model is talked into, nobody is asked who is not on the public web.
+"""Whatever address a model requests, no host is contacted that is not on the public web.
 
-Connections are counted twice: by listeners where an attack would arrive, and by what Python tells of every socket.
+Connections are counted twice: by listeners where an attack would arrive, and by Python's audit events for every socket.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import trustme
 
 from dragoman.core.parts import ToolResult
 from dragoman.tools.web.fetch import Settings, Web
-from tools.web.asking import CONNECTED, Listener, Names, call_web_fetch, listen, move, reply, text_of
+from tools.web.asking import CONNECTED, Listener, Names, build_redirect, call_web_fetch, listen, reply, text_of
 
 SECRET = reply("the secret of the intranet")
 IPV6 = [
@@ -77,16 +77,16 @@ def test_a_private_or_invalid_url_is_not_requested(url):
 @pytest.mark.parametrize("address", IPV4 + IPV6)
 def test_neither_is_one_that_is_not_public_in_any_form(address):
     host = f"[{address}]" if ":" in address else address
-    told = nobody_is_asked(lambda _: call_web_fetch(Web(), f"http://{host}/"))
-    assert "public" in text_of(told)
+    result = nobody_is_asked(lambda _: call_web_fetch(Web(), f"http://{host}/"))
+    assert "public" in text_of(result)
 
 
 @pytest.mark.parametrize("address", [*IPV4, *IPV6, "fe80::1%lo"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_neither_is_a_name_that_resolves_to_one(address, scheme):
-    told = nobody_is_asked(lambda _: call_web_fetch(Web(resolve=Names([address])), f"{scheme}://innocent.example/"))
-    assert "public" in text_of(told)
-    assert address not in text_of(told)
+    result = nobody_is_asked(lambda _: call_web_fetch(Web(resolve=Names([address])), f"{scheme}://innocent.example/"))
+    assert "public" in text_of(result)
+    assert address not in text_of(result)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_redirect_is_vetted_like_any_address(to, redirects):
     async def steps() -> tuple[ToolResult, Listener]:
         async with (
             listen(SECRET, "127.0.0.1") as inner,
-            listen(move(to.replace("{port}", str(inner.port)))) as outer,
+            listen(build_redirect(to.replace("{port}", str(inner.port)))) as outer,
         ):
             place = f"127.0.0.1:{outer.port}"
             web = Web(Settings(private=(place,), redirects=redirects), resolve=Names(["127.0.0.1"]))
@@ -143,7 +143,7 @@ def test_a_redirect_is_vetted_like_any_address(to, redirects):
 
 def test_a_redirect_that_never_ends_is_left():
     async def steps() -> tuple[ToolResult, int]:
-        async with listen(move("/again")) as listener:
+        async with listen(build_redirect("/again")) as listener:
             place = f"127.0.0.1:{listener.port}"
             return await call_web_fetch(Web(Settings(private=(place,))), f"http://{place}/"), listener.connections
 
@@ -155,25 +155,25 @@ def test_a_redirect_that_never_ends_is_left():
 def test_a_redirect_to_another_host_is_reported_and_not_followed():
     async def steps() -> tuple[ToolResult, Names]:
         names = Names(["127.0.0.1"])
-        async with listen(move("https://evil.example/?secret=1")) as listener:
+        async with listen(build_redirect("https://evil.example/?secret=1")) as listener:
             web = Web(Settings(private=(f"good.example:{listener.port}",)), resolve=names)
             return await call_web_fetch(web, f"http://good.example:{listener.port}/out"), names
 
     result, names = asyncio.run(steps())
     assert names.asked == ["good.example"]
     assert result.failed
-    told = text_of(result).split("\n")
-    assert told[0].endswith("cannot be read: it redirects to another host.")
-    assert told[1].startswith("What stands between the two lines with ")
-    assert told[4] == "https://evil.example/?secret=1"
-    assert [line.endswith((" begins -----", " ends -----")) for line in (told[3], told[5])] == [True, True]
-    assert told[-1] == "To go there, fetch that address."
+    output = text_of(result).split("\n")
+    assert output[0].endswith("cannot be read: it redirects to another host.")
+    assert output[1].startswith("What stands between the two lines with ")
+    assert output[4] == "https://evil.example/?secret=1"
+    assert [line.endswith((" begins -----", " ends -----")) for line in (output[3], output[5])] == [True, True]
+    assert output[-1] == "To go there, fetch that address."
 
 
 def test_a_redirect_between_a_host_and_its_www_is_followed():
     async def speak(head: bytes, writer: asyncio.StreamWriter) -> None:
         host = head.partition(b"host: ")[2].partition(b"\r\n")[0].decode()
-        writer.write(reply("there", "text/plain") if host.startswith("www.") else move(f"http://www.{host}/"))
+        writer.write(reply("there", "text/plain") if host.startswith("www.") else build_redirect(f"http://www.{host}/"))
 
     async def steps() -> ToolResult:
         async with listen(speak) as listener:
@@ -193,7 +193,7 @@ def test_a_redirect_from_https_to_http_is_not_followed():
 
     async def steps() -> tuple[ToolResult, Listener, Listener]:
         async with listen(SECRET) as plain:
-            secure = Listener(move(f"http://names.example:{plain.port}/"))
+            secure = Listener(build_redirect(f"http://names.example:{plain.port}/"))
             async with await asyncio.start_server(secure.hear, "127.0.0.1", 0, ssl=context) as server:
                 port = server.sockets[0].getsockname()[1]
                 private = (f"names.example:{port}", f"names.example:{plain.port}")
@@ -241,7 +241,9 @@ def test_ipv6_works_from_end_to_end_and_only_where_it_is_allowed():
 def test_no_credentials_are_sent_and_no_cookie_is_kept():
     async def speak(head: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(
-            reply("end", "text/plain") if head.startswith(b"GET /end") else move("/end", set_cookie="a=b; path=/")
+            reply("end", "text/plain")
+            if head.startswith(b"GET /end")
+            else build_redirect("/end", set_cookie="a=b; path=/")
         )
 
     async def steps() -> Listener:
@@ -272,11 +274,11 @@ def test_a_place_that_is_allowed_is_allowed_with_its_port_only():
 def test_a_reader_with_trusted_urls_may_follow_redirects_to_another_host():
     async def steps() -> str:
         async with listen(reply("found", "text/plain")) as found:
-            there = f"there.example:{found.port}"
-            async with listen(move(f"http://{there}/")) as search:
-                here = f"search.example:{search.port}"
-                web = Web(Settings(private=(here, there)), resolve=Names(["127.0.0.1"]))
-                assert (await call_web_fetch(web, f"http://{here}/")).failed
-                return (await web.read(f"http://{here}/", redirects="anywhere")).text
+            other_host = f"there.example:{found.port}"
+            async with listen(build_redirect(f"http://{other_host}/")) as search:
+                page_host = f"search.example:{search.port}"
+                web = Web(Settings(private=(page_host, other_host)), resolve=Names(["127.0.0.1"]))
+                assert (await call_web_fetch(web, f"http://{page_host}/")).failed
+                return (await web.read(f"http://{page_host}/", redirects="anywhere")).text
 
     assert asyncio.run(steps()) == "found"

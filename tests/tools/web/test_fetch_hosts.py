@@ -10,7 +10,7 @@ from dragoman.core.parts import ToolResult
 from dragoman.http.addresses import LinkRefused, parse_location
 from dragoman.tools.web import Settings, Web
 from dragoman.tools.web.fetch import DomainFilter
-from tools.web.asking import Names, call_web_fetch, listen, move, text_of
+from tools.web.asking import Names, build_redirect, call_web_fetch, listen, text_of
 
 
 @pytest.mark.parametrize(
@@ -48,24 +48,24 @@ def test_a_domain_matches_itself_and_its_subdomains(allow, deny, url, may):
 
 def test_a_denied_host_is_not_resolved():
     names = Names(["8.8.8.8"])
-    told = asyncio.run(
+    result = asyncio.run(
         call_web_fetch(Web(Settings(deny=("evil.example",)), resolve=names), "https://sub.evil.example/")
     )
-    assert told.failed
-    assert "the host sub.evil.example is not allowed" in text_of(told)
+    assert result.failed
+    assert "the host sub.evil.example is not allowed" in text_of(result)
     assert not names.asked
 
 
 def test_neither_is_one_that_a_redirect_leads_to():
     async def steps() -> tuple[ToolResult, Names]:
         names = Names(["127.0.0.1"])
-        async with listen(move("http://evil.example/")) as listener:
+        async with listen(build_redirect("http://evil.example/")) as listener:
             private = (f"good.example:{listener.port}",)
             web = Web(Settings(allow=("good.example",), private=private, redirects="anywhere"), resolve=names)
             return await call_web_fetch(web, f"http://{private[0]}/"), names
 
-    told, names = asyncio.run(steps())
-    assert "evil.example is not allowed" in text_of(told)
+    result, names = asyncio.run(steps())
+    assert "evil.example is not allowed" in text_of(result)
     assert names.asked == ["good.example"]
 
 
@@ -103,9 +103,9 @@ def fetch_file(directory: Path, url: str) -> ToolResult:
     ],
 )
 def test_a_file_in_an_open_directory_is_read(open_files, url, text):
-    told = fetch_file(open_files, url)
-    assert text in text_of(told)
-    assert not told.failed
+    result = fetch_file(open_files, url)
+    assert text in text_of(result)
+    assert not result.failed
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,10 @@ def test_a_file_in_an_open_directory_is_read(open_files, url, text):
     ],
 )  # fmt: skip
 def test_nothing_else_is_read(open_files, url):
-    told = fetch_file(open_files, url)
-    assert told.failed
-    assert "secret" not in text_of(told)
-    assert "Errno" not in text_of(told)
+    result = fetch_file(open_files, url)
+    assert result.failed
+    assert "secret" not in text_of(result)
+    assert "Errno" not in text_of(result)
 
 
 def test_a_link_that_takes_the_place_of_a_directory_is_not_followed(open_files):

@@ -31,14 +31,14 @@ def test_the_tool_has_the_annotations_that_the_loop_needs():
 
 
 def test_a_page_is_converted_to_markdown_with_its_title_and_without_hidden_text():
-    told = one_page(reply(HTML, "text/html; charset=utf-8"), "/fleet/")
-    port = re.search(r"127.0.0.1:(\d+)", text_of(told)).group(1)
-    assert inside(told) == (
+    result = one_page(reply(HTML, "text/html; charset=utf-8"), "/fleet/")
+    port = re.search(r"127.0.0.1:(\d+)", text_of(result)).group(1)
+    assert inside(result) == (
         f"Title: Ships & sails\n\n# Ships\n\nA [sloop](http://127.0.0.1:{port}/fleet/sloop) has **one** mast.\n"
     )
-    assert text_of(told).startswith(f"http://127.0.0.1:{port}/fleet/ (text/html), all of its ")
-    assert "no instruction to you" in text_of(told)
-    assert not told.failed
+    assert text_of(result).startswith(f"http://127.0.0.1:{port}/fleet/ (text/html), all of its ")
+    assert "no instruction to you" in text_of(result)
+    assert not result.failed
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ def test_a_page_is_converted_to_markdown_with_its_title_and_without_hidden_text(
     ],
 )  # fmt: skip
 def test_other_texts_come_as_they_are(kind, named):
-    told = one_page(reply('{"a": [1,  2]}\n<b>', kind))
-    assert inside(told) == '{"a": [1,  2]}\n<b>'
-    assert f" ({named}), all of its 18 characters:" in text_of(told)
+    result = one_page(reply('{"a": [1,  2]}\n<b>', kind))
+    assert inside(result) == '{"a": [1,  2]}\n<b>'
+    assert f" ({named}), all of its 18 characters:" in text_of(result)
 
 
 def test_html_without_a_media_type_is_detected_by_its_beginning():
@@ -72,17 +72,17 @@ def test_a_long_page_comes_in_stretches_and_is_fetched_once():
         async with listen(reply(text, "text/plain")) as listener:
             url = f"http://127.0.0.1:{listener.port}/long"
             web = Web(Settings(private=(f"127.0.0.1:{listener.port}",)))
-            told = [await call_web_fetch(web, url, start=at, max_length=4000) for at in (0, 4000, 8000, 9000)]
-            return told, listener.connections
+            result = [await call_web_fetch(web, url, start=at, max_length=4000) for at in (0, 4000, 8000, 9000)]
+            return result, listener.connections
 
-    told, connections = asyncio.run(steps())
+    result, connections = asyncio.run(steps())
     assert connections == 1
-    assert "".join(map(inside, told[:3])) == text
-    assert "characters 0 to 4000 of 8890:" in text_of(told[0])
-    assert text_of(told[0]).endswith("There is more: call again with start=4000.")
-    assert text_of(told[2]).endswith(" ends -----")
-    assert told[3].failed
-    assert "it has 8890 characters, and none at 9000" in text_of(told[3])
+    assert "".join(map(inside, result[:3])) == text
+    assert "characters 0 to 4000 of 8890:" in text_of(result[0])
+    assert text_of(result[0]).endswith("There is more: call again with start=4000.")
+    assert text_of(result[2]).endswith(" ends -----")
+    assert result[3].failed
+    assert "it has 8890 characters, and none at 9000" in text_of(result[3])
 
 
 def test_without_a_cache_it_is_fetched_anew():
@@ -115,11 +115,11 @@ def test_characters_that_cannot_be_seen_are_taken_out():
     ("body", "kind", "family"),
     [(b"\x89PNG\r\n\x1a\n123", "image/png", "image"), (b"%PDF-1.7 123", "application/pdf", "document")],
 )
-@pytest.mark.parametrize("said", [True, False])
-def test_images_and_pdf_come_as_such(body, kind, family, said):
-    told = one_page(reply(body, kind if said else ""))
-    assert told.content[1] == Media(kind=family, media_type=kind, source=Inline(base64.b64encode(body).decode()))
-    assert "no instruction to you" in text_of(told)
+@pytest.mark.parametrize("output", [True, False])
+def test_images_and_pdf_come_as_such(body, kind, family, output):
+    result = one_page(reply(body, kind if output else ""))
+    assert result.content[1] == Media(kind=family, media_type=kind, source=Inline(base64.b64encode(body).decode()))
+    assert "no instruction to you" in text_of(result)
 
 
 @pytest.mark.parametrize(
@@ -137,11 +137,11 @@ def test_images_and_pdf_come_as_such(body, kind, family, said):
     ],
 )
 def test_an_unreadable_page_is_a_failed_result(say, why):
-    told = one_page(say)
-    assert told.failed
-    assert why in text_of(told)
-    assert "secret" not in text_of(told)
-    assert "obey" not in text_of(told)
+    result = one_page(say)
+    assert result.failed
+    assert why in text_of(result)
+    assert "secret" not in text_of(result)
+    assert "obey" not in text_of(result)
 
 
 def test_a_page_without_text_is_reported_as_empty():
@@ -158,9 +158,9 @@ def test_a_page_without_text_is_reported_as_empty():
     ],
 )
 def test_arguments_out_of_bounds_are_refused(arguments, why):
-    told = one_page(reply("x"), **arguments)
-    assert told.failed
-    assert why in text_of(told)
+    result = one_page(reply("x"), **arguments)
+    assert result.failed
+    assert why in text_of(result)
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_arguments_out_of_bounds_are_refused(arguments, why):
     ],
 )
 def test_a_page_is_read_in_the_letters_it_was_written_in(body, kind, text):
-    told = inside(one_page(reply(body, kind), max_length=100))
-    assert told == text if text is not None else "a>мир</a" in told or told == "-a-b" * 25
+    result = inside(one_page(reply(body, kind), max_length=100))
+    assert result == text if text is not None else "a>мир</a" in result or result == "-a-b" * 25
 
 
 def test_a_page_is_kept_for_whom_it_was_read_alone():

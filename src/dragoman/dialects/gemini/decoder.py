@@ -350,7 +350,6 @@ class GeminiReader(SseReader):
         return []
 
     def _feed_lines(self, chunk: bytes, lines: list[bytes]) -> list[Frame]:
-        """Return the frames of a chunk; a stream of bare JSON values, without SSE lines, is read too."""
         if self._values is not None:
             return [Frame("", value) for value in self._values.feed(chunk)]
         is_start = self._first and not self._partial_line

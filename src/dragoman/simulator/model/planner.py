@@ -121,10 +121,10 @@ def _split_clause(clause: Clause, tools: list[ToolCandidate]) -> list[Clause]:
     places = list(_AND.finditer(clause.text))[:_MAX_CALLS]
     ends = [*(place.start() for place in places), len(clause.text)][1:]
     for place, end in zip(places, ends, strict=True):
-        here, score = _find_best_tool(read_clause(clause.text[start : place.start()]), tools)
+        own_tool, score = _find_best_tool(read_clause(clause.text[start : place.start()]), tools)
         piece = read_clause(clause.text[place.end() : end])
-        there, other_score = _find_best_tool(piece, tools)
-        repeats = here is there and not there.name_words.intersection(piece.words[:1])
+        next_tool, other_score = _find_best_tool(piece, tools)
+        repeats = own_tool is next_tool and not next_tool.name_words.intersection(piece.words[:1])
         if min(score, other_score) >= _ENOUGH and not repeats:
             kept.append(place)
             start = place.end()

@@ -171,12 +171,12 @@ def common_types(types: list[str], others: list[str]) -> list[str]:
 
 def resolve(root: Any, reference: str) -> Any:
     """Return the value that a local reference (`#`, `#/…`) refers to, or None."""
-    here = root if reference == "#" or reference.startswith("#/") else None
+    node = root if reference == "#" or reference.startswith("#/") else None
     for step in split(unquote(reference[1:])):
-        items = as_list(here)
+        items = as_list(node)
         index = int(step) if step.isdecimal() and len(step) < 6 else len(items)
-        here = items[index] if index < len(items) else as_object(here).get(step)
-    return here
+        node = items[index] if index < len(items) else as_object(node).get(step)
+    return node
 
 
 def is_valid(schema: bytes, value: Any) -> bool:

@@ -134,7 +134,7 @@ def function_tool(name: str, parameters: Json | None = None) -> Json:
     return {"type": "function", "function": {"name": name, "parameters": schema}}
 
 
-def move(body: Json, model: str) -> Json | None:
+def change_model(body: Json, model: str) -> Json | None:
     """Return a body for another model, without model-specific fields; None if the history is bound to its model."""
     family = find_chat_family(model)
     bound = any(part["type"] == "input_audio" or "prompt_cache_breakpoint" in part for _, part in parts(body))

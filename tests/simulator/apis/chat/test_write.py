@@ -138,19 +138,19 @@ def test_a_source_is_cited_where_the_text_quotes_it():
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"), [(None, "default"), ("auto", "default"), ("flex", "flex"), ("fast", "priority")]
+    ("asked", "result"), [(None, "default"), ("auto", "default"), ("flex", "flex"), ("fast", "priority")]
 )
-def test_the_service_tier_is_in_the_reply(asked, told):
-    assert whole({"service_tier": asked}, Answer(text="a"))["service_tier"] == told
+def test_the_service_tier_is_in_the_reply(asked, result):
+    assert whole({"service_tier": asked}, Answer(text="a"))["service_tier"] == result
 
 
 def test_log_probabilities_cover_the_text():
     asked = {"model": "gpt-4o", "logprobs": True, "top_logprobs": 2}
-    told = whole(asked, Answer(text="Hello, wide wörld"))["choices"][0]["logprobs"]["content"]
-    assert "".join(token["token"] for token in told) == "Hello, wide wörld"
-    assert all(bytes(token["bytes"]).decode() == token["token"] for token in told)
+    lines = whole(asked, Answer(text="Hello, wide wörld"))["choices"][0]["logprobs"]["content"]
+    assert "".join(token["token"] for token in lines) == "Hello, wide wörld"
+    assert all(bytes(token["bytes"]).decode() == token["token"] for token in lines)
     assert all(
-        len(token["top_logprobs"]) == 2 and token["top_logprobs"][0]["token"] == token["token"] for token in told
+        len(token["top_logprobs"]) == 2 and token["top_logprobs"][0]["token"] == token["token"] for token in lines
     )
     assert whole({}, Answer(text="Hello"))["choices"][0]["logprobs"] is None
 

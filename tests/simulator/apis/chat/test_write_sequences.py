@@ -16,10 +16,10 @@ SAME = {
 }
 
 
-def outline(told: list[dict[str, Any]]) -> list[Any]:
+def outline(result: list[dict[str, Any]]) -> list[Any]:
     """Return the fields of chunks and of their deltas; consecutive texts are merged."""
     found: list[Any] = []
-    for chunk in told:
+    for chunk in result:
         members = set(chunk) - {"system_fingerprint", "obfuscation"}
         shape: Any = (sorted(members), [_choice(choice) for choice in chunk["choices"]])
         if not found or found[-1] != shape:
@@ -38,5 +38,5 @@ def _choice(choice: dict[str, Any]) -> Any:
 def test_a_stream_has_the_chunks_of_its_sample(name):
     (path,) = (path for path in samples("chat", ".stream.sse") if path.name == f"{name}.stream.sse")
     lines = path.read_text(encoding="utf-8").split("\n")
-    wanted = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
-    assert outline(chunks(*SAME[name])) == outline(wanted)
+    expected = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+    assert outline(chunks(*SAME[name])) == outline(expected)

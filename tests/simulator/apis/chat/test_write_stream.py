@@ -42,10 +42,10 @@ def test_a_chunk_has_only_fields_of_the_sdk(members, answer):
 @pytest.mark.parametrize("pace", [{"size": 0}, {"size": 1}, {"size": 7, "seed": 3}, {"size": 5, "interleaved": True}])
 def test_a_stream_adds_up_to_the_whole_reply(members, answer, pace):
     expected = parse_typed(whole(members, answer))
-    told = accumulate(chunks(members, answer, **pace))
-    assert told.usage == expected.usage
-    assert (told.id, told.model, told.service_tier) == (expected.id, expected.model, expected.service_tier)
-    for given, meant in zip(told.choices, expected.choices, strict=True):
+    result = accumulate(chunks(members, answer, **pace))
+    assert result.usage == expected.usage
+    assert (result.id, result.model, result.service_tier) == (expected.id, expected.model, expected.service_tier)
+    for given, meant in zip(result.choices, expected.choices, strict=True):
         assert given.finish_reason == meant.finish_reason
         assert (given.message.content or "") == (meant.message.content or "")
         assert (given.message.refusal or None) == meant.message.refusal
@@ -58,16 +58,16 @@ def test_a_stream_adds_up_to_the_whole_reply(members, answer, pace):
 def test_a_stream_has_openais_order(members, answer):
     sent = chunks(members, answer)
     count = members.get("n", 1)
-    *said, usage = sent
+    *output, usage = sent
     assert usage["choices"] == []
     assert usage["usage"]["total_tokens"] == 40 + 20 * count
-    assert all(chunk["usage"] is None for chunk in said)
-    assert [chunk["choices"][0]["index"] for chunk in said[-count:]] == list(range(count))
-    assert all(chunk["choices"][0]["delta"] == {} and chunk["choices"][0]["finish_reason"] for chunk in said[-count:])
-    assert all(chunk["choices"][0]["finish_reason"] is None for chunk in said[:-count])
+    assert all(chunk["usage"] is None for chunk in output)
+    assert [chunk["choices"][0]["index"] for chunk in output[-count:]] == list(range(count))
+    assert all(chunk["choices"][0]["delta"] == {} and chunk["choices"][0]["finish_reason"] for chunk in output[-count:])
+    assert all(chunk["choices"][0]["finish_reason"] is None for chunk in output[:-count])
     for index in range(count):
         first, *others = [
-            chunk["choices"][0]["delta"] for chunk in said[:-count] if chunk["choices"][0]["index"] == index
+            chunk["choices"][0]["delta"] for chunk in output[:-count] if chunk["choices"][0]["index"] == index
         ]
         assert first["role"] == "assistant"
         assert first["refusal"] is None
@@ -113,13 +113,13 @@ def test_interleaved_calls_grow_in_turns():
 
 def test_a_call_without_arguments_has_an_empty_object():
     call_without = Call(id="call_1", name="get_weather", arguments={})
-    told = accumulate(chunks(TOOLS, Answer(calls=(call_without,), end="calls")))
-    assert told.choices[0].message.tool_calls[0].function.arguments == "{}"
+    result = accumulate(chunks(TOOLS, Answer(calls=(call_without,), end="calls")))
+    assert result.choices[0].message.tool_calls[0].function.arguments == "{}"
 
 
 def test_a_call_that_cannot_be_read_is_streamed_all_the_same():
-    told = accumulate(chunks(TOOLS, Answer(end="malformed_call")))
-    assert told.choices[0].message.tool_calls[0].function.arguments == '{"'
+    result = accumulate(chunks(TOOLS, Answer(end="malformed_call")))
+    assert result.choices[0].message.tool_calls[0].function.arguments == '{"'
 
 
 def test_a_call_of_old_has_no_index():
@@ -153,8 +153,8 @@ def test_chunks_are_padded_unless_that_is_declined():
 def test_log_probabilities_come_with_the_text():
     asked = {"model": "gpt-4o", "logprobs": True}
     sent = chunks(asked, Answer(text="Hello wide world"), size=3)
-    told = [chunk["choices"][0] for chunk in sent if chunk["choices"]]
-    for choice in told:
+    result = [chunk["choices"][0] for chunk in sent if chunk["choices"]]
+    for choice in result:
         text = choice["delta"].get("content")
         tokens = "".join(token["token"] for token in (choice["logprobs"] or {"content": []})["content"])
         assert tokens == (text or "")
@@ -162,9 +162,9 @@ def test_log_probabilities_come_with_the_text():
 
 def test_citations_come_in_a_chunk_of_their_own_behind_the_text():
     members, answer = CASES["a search"]
-    told = deltas(chunks(members, answer))
-    assert told[-2] == {"annotations": whole(members, answer)["choices"][0]["message"]["annotations"]}
-    assert told[-3].keys() == {"content"}
+    result = deltas(chunks(members, answer))
+    assert result[-2] == {"annotations": whole(members, answer)["choices"][0]["message"]["annotations"]}
+    assert result[-3].keys() == {"content"}
 
 
 def test_a_refusal_grows_in_its_own_member():

@@ -50,7 +50,7 @@ def drop(holder: Json, name: str) -> None:
     holder.pop(key_of(holder, name), None)
 
 
-def list_items(holder: Json, name: str) -> list[Any]:
+def as_items(holder: Json, name: str) -> list[Any]:
     """Return a repeated field as a list, and replace a single value by the list."""
     value = get(holder, name)
     if value is None:
@@ -61,7 +61,7 @@ def list_items(holder: Json, name: str) -> list[Any]:
     return value
 
 
-def nest(holder: Json, *names: str) -> Json:
+def ensure_message(holder: Json, *names: str) -> Json:
     """Return a nested message; it is created if it is missing."""
     for name in names:
         if get(holder, name) is None:
@@ -72,26 +72,24 @@ def nest(holder: Json, *names: str) -> Json:
 
 def contents(body: Json) -> list[Json]:
     """Return the contents."""
-    return list_items(request_in(body), "contents")
+    return as_items(request_in(body), "contents")
 
 
 def parts(content: Json) -> list[Json]:
     """Return the parts of a content."""
-    return list_items(content, "parts")
+    return as_items(content, "parts")
 
 
 def functions(body: Json) -> list[Json]:
     """Return the functions of all tools."""
     return [
-        function
-        for tool in list_items(request_in(body), "tools")
-        for function in list_items(tool, "function_declarations")
+        function for tool in as_items(request_in(body), "tools") for function in as_items(tool, "function_declarations")
     ]
 
 
 def config(body: Json) -> Json:
     """Return the generation config; it is created if it is missing."""
-    return nest(request_in(body), "generation_config")
+    return ensure_message(request_in(body), "generation_config")
 
 
 def with_tools(body: Json, *given: Json) -> Json:
@@ -102,7 +100,7 @@ def with_tools(body: Json, *given: Json) -> Json:
     drop(request, "tool_config")
     if (
         get(request, "cached_content") is not None
-        or get(nest(request, "generation_config"), "response_mime_type") is not None
+        or get(ensure_message(request, "generation_config"), "response_mime_type") is not None
     ):
         drop(request, "cached_content")
         drop(request, "generation_config")

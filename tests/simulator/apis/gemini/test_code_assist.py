@@ -12,12 +12,12 @@ from simulator.apis.gemini.asking import NEW, build_request, require_accepted, s
 REQUEST = {"contents": [user("Hi.")]}
 
 
-def open_it(body):
+def unwrap(body):
     return unwrap_request(json.dumps(body).encode())
 
 
 def require_rejected(body):
-    found = open_it(body)
+    found = unwrap(body)
     assert isinstance(found, Violation), found
     return found
 
@@ -29,7 +29,7 @@ def test_an_envelope_holds_the_model_and_the_request():
         "user_prompt_id": "1",
         "request": {**build_request(), "session_id": "s", "labels": {"a": "b"}},
     }
-    model, request = open_it(body)
+    model, request = unwrap(body)
     assert model == NEW
     assert json.loads(request) == {**build_request(), "labels": {"a": "b"}}
     require_accepted(json.loads(request), situation(model, vertex=True))
@@ -37,18 +37,18 @@ def test_an_envelope_holds_the_model_and_the_request():
 
 def test_antigravitys_envelope_is_known_too():
     body = {"model": NEW, "request": REQUEST, "requestId": "r", "userAgent": "antigravity", "requestType": "agent"}
-    assert open_it(body) == (NEW, json.dumps(REQUEST, separators=(",", ":")).encode())
+    assert unwrap(body) == (NEW, json.dumps(REQUEST, separators=(",", ":")).encode())
 
 
 def test_only_a_request_to_count_tokens_names_the_model_within():
-    assert open_it({"request": {"model": f"models/{NEW}", **REQUEST}})[0] == NEW
+    assert unwrap({"request": {"model": f"models/{NEW}", **REQUEST}})[0] == NEW
     found = require_rejected({"model": NEW, "request": {"model": NEW, **REQUEST}})
     assert (found.rule, found.where) == ("gemini.unknown-field", "/request/model")
 
 
 def test_a_known_but_unsupported_flag_is_omitted():
     request = {**REQUEST, "toolConfig": {"includeServerSideToolInvocations": True, "retrievalConfig": {}}}
-    assert json.loads(open_it({"model": NEW, "request": request})[1])["toolConfig"] == {"retrievalConfig": {}}
+    assert json.loads(unwrap({"model": NEW, "request": request})[1])["toolConfig"] == {"retrievalConfig": {}}
 
 
 @pytest.mark.parametrize(

@@ -27,13 +27,13 @@ def content(name="calls"):
     return reply["candidates"][0]["content"]
 
 
-def results(said):
-    calls = [part["functionCall"] for part in said["parts"] if "functionCall" in part]
+def results(output):
+    calls = [part["functionCall"] for part in output["parts"] if "functionCall" in part]
     return user(*(result(call["name"], id=call["id"]) for call in calls))
 
 
-def follow(said, *more):
-    return build_request(user("Weather?"), said, results(said), *more)
+def follow(output, *more):
+    return build_request(user("Weather?"), output, results(output), *more)
 
 
 def test_the_models_own_reply_is_accepted_in_a_history():
@@ -43,17 +43,17 @@ def test_the_models_own_reply_is_accepted_in_a_history():
 
 
 def test_numbers_and_the_order_of_members_may_change_on_the_way():
-    said = content("call")
-    arguments = said["parts"][0]["functionCall"]["args"]
-    said["parts"][0]["functionCall"]["args"] = {"days": 3.0, "city": arguments["city"]}
-    require_accepted(follow(said))
+    output = content("call")
+    arguments = output["parts"][0]["functionCall"]["args"]
+    output["parts"][0]["functionCall"]["args"] = {"days": 3.0, "city": arguments["city"]}
+    require_accepted(follow(output))
 
 
 def test_the_alphabet_and_padding_of_base64_do_not_matter():
-    said = content("call")
-    token = said["parts"][0]["thoughtSignature"]
-    said["parts"][0]["thoughtSignature"] = token.replace("+", "-").replace("/", "_").rstrip("=")
-    require_accepted(follow(said))
+    output = content("call")
+    token = output["parts"][0]["thoughtSignature"]
+    output["parts"][0]["thoughtSignature"] = token.replace("+", "-").replace("/", "_").rstrip("=")
+    require_accepted(follow(output))
 
 
 def test_a_streamed_answer_may_come_back_in_its_pieces():
@@ -63,12 +63,12 @@ def test_a_streamed_answer_may_come_back_in_its_pieces():
 
 
 def test_a_missing_signature_is_refused_on_the_first_call_of_a_step_only():
-    said = content()
-    del said["parts"][1]["thoughtSignature"]
-    found = require_rejected(follow(said))
+    output = content()
+    del output["parts"][1]["thoughtSignature"]
+    found = require_rejected(follow(output))
     assert found.rule == "gemini.signature-missing"
     assert "function call `default_api:get_weather` , position 2." in found.message
-    require_accepted(follow(said), situation(OLD))
+    require_accepted(follow(output), situation(OLD))
 
 
 def test_every_step_of_the_current_turn_is_signed():
@@ -82,64 +82,64 @@ def test_every_step_of_the_current_turn_is_signed():
 
 
 def test_an_earlier_turn_needs_no_signature():
-    said = content("call")
-    del said["parts"][0]["thoughtSignature"]
-    require_accepted(follow(said, {"role": "model", "parts": [{"text": "18C"}]}, user("Thanks.")))
+    output = content("call")
+    del output["parts"][0]["thoughtSignature"]
+    require_accepted(follow(output, {"role": "model", "parts": [{"text": "18C"}]}, user("Thanks.")))
 
 
 @pytest.mark.parametrize("word", SKIP_TOKENS)
 def test_the_documented_skip_values_replace_a_signature(word):
-    said = content()
+    output = content()
     for form in (word, b64encode(word.encode()).decode(), urlsafe_b64encode(word.encode()).decode().rstrip("=")):
-        said["parts"][1]["thoughtSignature"] = form
-        require_accepted(follow(said))
-        said["parts"][2]["thoughtSignature"] = form
-        require_accepted(follow(said))
+        output["parts"][1]["thoughtSignature"] = form
+        require_accepted(follow(output))
+        output["parts"][2]["thoughtSignature"] = form
+        require_accepted(follow(output))
 
 
 def test_an_altered_signature_is_corrupted():
-    said = content("call")
-    token = said["parts"][0]["thoughtSignature"]
-    said["parts"][0]["thoughtSignature"] = token[:40] + ("A" if token[40] != "A" else "B") + token[41:]
-    found = require_rejected(follow(said))
+    output = content("call")
+    token = output["parts"][0]["thoughtSignature"]
+    output["parts"][0]["thoughtSignature"] = token[:40] + ("A" if token[40] != "A" else "B") + token[41:]
+    found = require_rejected(follow(output))
     assert (found.rule, found.message) == ("gemini.signature-altered", "Corrupted thought signature.")
 
 
 def test_a_moved_signature_is_invalid():
-    said = content()
-    said["parts"][2]["thoughtSignature"] = said["parts"][1].pop("thoughtSignature")
-    assert require_rejected(follow(said)).rule == "gemini.signature-missing"
-    said["parts"][1]["thoughtSignature"] = SKIP_TOKENS[0]
-    found = require_rejected(follow(said))
+    output = content()
+    output["parts"][2]["thoughtSignature"] = output["parts"][1].pop("thoughtSignature")
+    assert require_rejected(follow(output)).rule == "gemini.signature-missing"
+    output["parts"][1]["thoughtSignature"] = SKIP_TOKENS[0]
+    found = require_rejected(follow(output))
     assert (found.rule, found.where) == ("gemini.signature-moved", "/contents/1/parts/2/thoughtSignature")
-    said = content("text")
-    said["parts"].append(content("call")["parts"][0])
-    said["parts"][1]["thoughtSignature"] = said["parts"][0].pop("thoughtSignature")
-    assert require_rejected(follow(said)).rule == "gemini.signature-moved"
+    output = content("text")
+    output["parts"].append(content("call")["parts"][0])
+    output["parts"][1]["thoughtSignature"] = output["parts"][0].pop("thoughtSignature")
+    assert require_rejected(follow(output)).rule == "gemini.signature-moved"
 
 
 def test_a_signature_comes_back_once():
-    said = content("call")
-    found = require_rejected(follow(said, said, results(said)))
+    output = content("call")
+    found = require_rejected(follow(output, output, results(output)))
     assert found.rule == "gemini.signature-twice"
-    require_accepted(follow(said, said, results(said)), situation(OLD))
+    require_accepted(follow(output, output, results(output)), situation(OLD))
 
 
 def test_a_result_may_repeat_the_signature_of_a_call():
-    said = content("call")
-    answered = results(said)
-    answered["parts"][0]["thoughtSignature"] = said["parts"][0]["thoughtSignature"]
-    require_accepted(build_request(user("Hi."), said, answered))
+    output = content("call")
+    answered = results(output)
+    answered["parts"][0]["thoughtSignature"] = output["parts"][0]["thoughtSignature"]
+    require_accepted(build_request(user("Hi."), output, answered))
     answered["parts"][0]["thoughtSignature"] = content("text")["parts"][0]["thoughtSignature"][:-8]
-    assert require_rejected(build_request(user("Hi."), said, answered)).rule == "gemini.signature-altered"
+    assert require_rejected(build_request(user("Hi."), output, answered)).rule == "gemini.signature-altered"
 
 
 def test_a_foreign_signature_passes_only_in_a_recording():
-    said = content("call")
-    said["parts"][0]["thoughtSignature"] = "b3BhcXVlLXNpZ25hdHVyZS0x"
-    assert require_rejected(follow(said)).rule == "gemini.signature-foreign"
-    require_accepted(follow(said), situation(NEW, recorded=True))
-    require_accepted(follow(said), situation(OLD))
+    output = content("call")
+    output["parts"][0]["thoughtSignature"] = "b3BhcXVlLXNpZ25hdHVyZS0x"
+    assert require_rejected(follow(output)).rule == "gemini.signature-foreign"
+    require_accepted(follow(output), situation(NEW, recorded=True))
+    require_accepted(follow(output), situation(OLD))
     found = judge(follow(content("call")), signer=TokenSigner(seed=5))
     assert found.rule == "gemini.signature-altered"
 
@@ -154,10 +154,10 @@ def build_content(name, kind="call", **members):
 
 @pytest.mark.parametrize("other", ["gemini-3-pro-preview", "gemini-3.6-flash", "gemini-4-argon", "never-heard-of"])
 def test_a_signature_of_another_model_is_refused(other):
-    said = build_content(NEW)
-    found = require_rejected(follow(said), situation(other))
+    output = build_content(NEW)
+    found = require_rejected(follow(output), situation(other))
     assert (found.rule, found.message) == ("gemini.signature-model", "Invalid thought signature.")
-    assert require_rejected(follow(said), situation(other, vertex=True)).rule == "gemini.signature-model"
+    assert require_rejected(follow(output), situation(other, vertex=True)).rule == "gemini.signature-model"
 
 
 def test_a_signature_on_a_text_of_another_model_is_refused():
@@ -185,8 +185,8 @@ def test_a_model_that_does_not_check_takes_any_signature():
 
 
 def test_a_signature_cut_in_half_is_corrupted():
-    said = build_content(NEW)
-    token = said["parts"][0]["thoughtSignature"]
+    output = build_content(NEW)
+    token = output["parts"][0]["thoughtSignature"]
     for half in (token[: len(token) // 2], token + token):
-        said["parts"][0]["thoughtSignature"] = half
-        assert require_rejected(follow(said)).rule == "gemini.signature-altered"
+        output["parts"][0]["thoughtSignature"] = half
+        assert require_rejected(follow(output)).rule == "gemini.signature-altered"

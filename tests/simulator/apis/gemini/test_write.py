@@ -38,7 +38,7 @@ SITUATIONS = {
 PACES = {"small": {"size": 3}, "usual": {}, "whole": {"size": 0}}
 
 
-def give(name="new", **config):
+def accept_config(name="new", **config):
     return require_accepted(build_request(user("Hi."), generationConfig={**SHOWN, **config}), SITUATIONS[name])
 
 
@@ -71,8 +71,8 @@ def check(name, replies):
     assert usage.prompt_token_count == answer.usage.input
     if name != "blocked":
         assert usage.total_token_count == answer.usage.input + answer.usage.output
-        spoken = answer.usage.output - answer.usage.thought
-        assert (usage.candidates_token_count or 0, usage.thoughts_token_count or 0) == (spoken, answer.usage.thought)
+        lines = answer.usage.output - answer.usage.thought
+        assert (usage.candidates_token_count or 0, usage.thoughts_token_count or 0) == (lines, answer.usage.thought)
     feedback = replies[-1].prompt_feedback
     assert (feedback is not None) == (name == "blocked")
     return calls
@@ -81,7 +81,7 @@ def check(name, replies):
 @pytest.mark.parametrize("kind", SITUATIONS)
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_whole_reply_has_the_sdks_types_and_the_answer(name, kind):
-    body = API.render_reply(ANSWERS[name], give(kind), occasion())
+    body = API.render_reply(ANSWERS[name], accept_config(kind), occasion())
     # The types forbid unknown fields.
     types.GenerateContentResponse.model_validate(json.loads(body))
     reply = client(lambda _: httpx2.Response(200, content=body)).models.generate_content(model="m", contents="x")
@@ -93,7 +93,7 @@ def test_a_whole_reply_has_the_sdks_types_and_the_answer(name, kind):
 @pytest.mark.parametrize("kind", SITUATIONS)
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_stream_has_the_sdks_types_and_the_answer(name, kind, pace):
-    frames = list(API.render_stream(ANSWERS[name], give(kind), occasion(**PACES[pace])))
+    frames = list(API.render_stream(ANSWERS[name], accept_config(kind), occasion(**PACES[pace])))
     for frame in frames:
         assert frame.startswith(b"data: {")
         assert frame.endswith(b"}\r\n\r\n")
@@ -105,8 +105,10 @@ def test_a_stream_has_the_sdks_types_and_the_answer(name, kind, pace):
 @pytest.mark.parametrize(("end", "finish"), [("stop", "STOP"), ("filtered", "SAFETY")])
 def test_a_refusal_is_rendered_as_text(end, finish):
     answer = Answer(text="Well.", refusal="I will not.", end=end, usage=USAGE)
-    whole = types.GenerateContentResponse.model_validate(json.loads(API.render_reply(answer, give(), occasion())))
-    frames = [json.loads(frame[6:]) for frame in API.render_stream(answer, give(), occasion())]
+    whole = types.GenerateContentResponse.model_validate(
+        json.loads(API.render_reply(answer, accept_config(), occasion()))
+    )
+    frames = [json.loads(frame[6:]) for frame in API.render_stream(answer, accept_config(), occasion())]
     streamed = [types.GenerateContentResponse.model_validate(frame) for frame in frames]
     for replies in ([whole], streamed):
         assert collect_replies(replies)[0] == "Well.\n\nI will not."
@@ -116,7 +118,7 @@ def test_a_refusal_is_rendered_as_text(end, finish):
 @pytest.mark.parametrize("kind", SITUATIONS)
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_stream_has_the_same_content_as_a_whole_reply(name, kind):
-    answer, request = ANSWERS[name], give(kind)
+    answer, request = ANSWERS[name], accept_config(kind)
     whole = json.loads(API.render_reply(answer, request, occasion()))
     chunks = [json.loads(frame[6:]) for frame in API.render_stream(answer, request, occasion())]
     last = chunks[-1]
@@ -140,9 +142,9 @@ def signatures(replies):
 
 
 def parts_of(name, kind="new", **config):
-    return json.loads(API.render_reply(ANSWERS[name], give(kind, **config), occasion()))["candidates"][0]["content"][
-        "parts"
-    ]
+    return json.loads(API.render_reply(ANSWERS[name], accept_config(kind, **config), occasion()))["candidates"][0][
+        "content"
+    ]["parts"]
 
 
 def test_the_first_of_parallel_calls_is_signed_and_an_answers_last_text():
@@ -153,7 +155,7 @@ def test_the_first_of_parallel_calls_is_signed_and_an_answers_last_text():
 
 
 def test_a_streamed_text_is_signed_on_an_empty_part_at_its_end():
-    chunks = [json.loads(frame[6:]) for frame in API.render_stream(ANSWERS["text"], give(), occasion(size=5))]
+    chunks = [json.loads(frame[6:]) for frame in API.render_stream(ANSWERS["text"], accept_config(), occasion(size=5))]
     [part] = chunks[-1]["candidates"][0]["content"]["parts"]
     assert part["text"] == ""
     assert part["thoughtSignature"]
@@ -168,7 +170,9 @@ def test_a_streamed_text_is_signed_on_an_empty_part_at_its_end():
     ],
 )
 def test_streamed_calls_end_as_they_were_recorded(kind, shapes):
-    chunks = [json.loads(frame[6:]) for frame in API.render_stream(ANSWERS["calls"], give(kind), occasion(size=0))]
+    chunks = [
+        json.loads(frame[6:]) for frame in API.render_stream(ANSWERS["calls"], accept_config(kind), occasion(size=0))
+    ]
     parts = [chunk["candidates"][0]["content"]["parts"] for chunk in chunks]
     assert [" ".join(next(iter(part)) for part in one) for one in parts] == shapes
 
@@ -185,12 +189,12 @@ def test_ids_are_googles_own_unless_a_script_gives_them():
     assert len(set(calls)) == 2
     assert all(len(one) == 8 and one.isalnum() for one in calls)
     scripted = ANSWERS["call"].__class__(calls=(PARIS.__class__(id="mine", name="f", arguments={}),), end="calls")
-    reply = json.loads(API.render_reply(scripted, give(), occasion()))
+    reply = json.loads(API.render_reply(scripted, accept_config(), occasion()))
     assert reply["candidates"][0]["content"]["parts"][0]["functionCall"] == {"name": "f", "args": {}, "id": "mine"}
 
 
 def test_places_of_sources_are_counted_in_bytes():
-    reply = json.loads(API.render_reply(ANSWERS["search"], give(), occasion()))
+    reply = json.loads(API.render_reply(ANSWERS["search"], accept_config(), occasion()))
     metadata = reply["candidates"][0]["groundingMetadata"]
     text = ANSWERS["search"].text.encode()
     assert len(metadata["groundingSupports"]) == 2
@@ -274,7 +278,8 @@ def test_vertex_streams_partial_arguments_if_requested(asked):
 
 def test_other_surfaces_send_arguments_whole_whatever_the_pace():
     chunks = [
-        json.loads(frame[6:]) for frame in API.render_stream(ANSWERS["call"], give(), occasion(partial_args=True))
+        json.loads(frame[6:])
+        for frame in API.render_stream(ANSWERS["call"], accept_config(), occasion(partial_args=True))
     ]
     assert not [chunk for chunk in chunks if "partialArgs" in json.dumps(chunk)]
 
@@ -302,7 +307,7 @@ def test_odd_names_and_values_have_paths_of_their_own():
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_without_alt_sse_a_stream_is_one_array_of_the_same_chunks(name):
-    frames = list(API.render_stream(ANSWERS[name], give(), occasion()))
+    frames = list(API.render_stream(ANSWERS[name], accept_config(), occasion()))
     pieces = list(render_array(frames))
     chunks = [json.loads(frame[6:]) for frame in frames]
     assert json.loads(b"".join(pieces)) == chunks
@@ -310,15 +315,17 @@ def test_without_alt_sse_a_stream_is_one_array_of_the_same_chunks(name):
 
 
 def test_code_assist_wraps_replies_and_chunks_with_one_trace():
-    whole = API.render_reply(ANSWERS["text"], give(), occasion())
+    whole = API.render_reply(ANSWERS["text"], accept_config(), occasion())
     wrap = json.loads(wrap_reply(whole))
     assert wrap["response"] == json.loads(whole)
-    frames = [json.loads(wrap_reply(frame[6:])) for frame in API.render_stream(ANSWERS["text"], give(), occasion())]
+    frames = [
+        json.loads(wrap_reply(frame[6:])) for frame in API.render_stream(ANSWERS["text"], accept_config(), occasion())
+    ]
     assert {one["traceId"] for one in frames} == {wrap["traceId"]}
 
 
 def test_an_answer_can_be_taken_out_of_a_reply():
-    reply = json.loads(API.drop_answer(API.render_reply(ANSWERS["text"], give(), occasion())))
+    reply = json.loads(API.drop_answer(API.render_reply(ANSWERS["text"], accept_config(), occasion())))
     assert "candidates" not in reply
     assert reply["usageMetadata"]["promptTokenCount"] == USAGE.input
     types.GenerateContentResponse.model_validate(reply)

@@ -48,8 +48,8 @@ def result(number: int = 1, **members: Any) -> dict[str, Any]:
 
 
 def asks(*messages: dict[str, Any], **members: Any) -> dict[str, Any]:
-    said = list(messages) or [user("What is the weather in Paris?")]
-    return {"model": NEWEST, "max_tokens": 2048, "messages": said, **members}
+    output = list(messages) or [user("What is the weather in Paris?")]
+    return {"model": NEWEST, "max_tokens": 2048, "messages": output, **members}
 
 
 def on_vertex(**members: Any) -> dict[str, Any]:
@@ -98,9 +98,9 @@ def client_requests() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
     for path in sorted((ROOT / "clients" / "captures").glob("*/*POST-v1-messages*.json")):
         captured = json.loads(path.read_text())
         headers = dict(captured["headers"])
-        told = headers.get("anthropic-beta", "")
+        output = headers.get("anthropic-beta", "")
         # A list that is truncated in the capture is useless.
-        betas = None if "chars]" in told else tuple(filter(None, told.split(",")))
+        betas = None if "chars]" in output else tuple(filter(None, output.split(",")))
         situation = {"counting": "count" in path.name, "version": headers.get("anthropic-version", ""), "betas": betas}
         found[f"{path.parent.name}/{path.name[:2]}"] = (captured["body"], situation)
     return found

@@ -33,11 +33,11 @@ QUESTION = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "conten
     ],
 )
 def test_a_status_has_its_kind_and_the_sdk_its_class(status, kind, error):
-    told = API.render_error(ApiRejection(status=status, message="No."))
-    body = json.loads(told.body)
-    assert (told.status, body["type"], body["error"]) == (status, "error", {"type": kind, "message": "No."})
-    assert told.headers["request-id"] == body["request_id"]
-    assert isinstance(get_error(told.status, told.body, dict(told.headers)), error)
+    rendered = API.render_error(ApiRejection(status=status, message="No."))
+    body = json.loads(rendered.body)
+    assert (rendered.status, body["type"], body["error"]) == (status, "error", {"type": kind, "message": "No."})
+    assert rendered.headers["request-id"] == body["request_id"]
+    assert isinstance(get_error(rendered.status, rendered.body, dict(rendered.headers)), error)
 
 
 def get_error(status, content, headers):
@@ -49,9 +49,13 @@ def get_error(status, content, headers):
 
 
 def test_a_refusal_names_its_rule_and_when_to_come_back():
-    told = API.render_error(ApiRejection(status=429, message="Slow down.", rule="messages.x", retry_after=1.5))
-    assert json.loads(told.body)["error"]["message"] == "Slow down. [rule: messages.x]"
-    assert (told.headers["x-dragoman-rule"], told.headers["retry-after"], told.headers["x-should-retry"]) == (
+    rendered = API.render_error(ApiRejection(status=429, message="Slow down.", rule="messages.x", retry_after=1.5))
+    assert json.loads(rendered.body)["error"]["message"] == "Slow down. [rule: messages.x]"
+    assert (
+        rendered.headers["x-dragoman-rule"],
+        rendered.headers["retry-after"],
+        rendered.headers["x-should-retry"],
+    ) == (
         "messages.x",
         "1.5",
         "true",
@@ -59,8 +63,8 @@ def test_a_refusal_names_its_rule_and_when_to_come_back():
 
 
 def test_threads_are_refused_so_that_tool_runners_send_everything():
-    told = API.render_error(ApiRejection(status=400, message="No.", rule="messages.thread-unsupported"))
-    assert json.loads(told.body)["error"]["details"] == {"error_code": "thread_unsupported_request"}
+    rendered = API.render_error(ApiRejection(status=400, message="No.", rule="messages.thread-unsupported"))
+    assert json.loads(rendered.body)["error"]["details"] == {"error_code": "thread_unsupported_request"}
 
 
 def test_a_stream_breaks_off_with_an_error_the_sdk_raises():

@@ -91,10 +91,10 @@ def test_the_tool_choice_is_parsed():
 
 
 def test_limits_and_the_output_format_are_parsed():
-    told = ask(
+    reply = ask(
         asks(stop_sequences=["END"], max_tokens=77, output_config={"format": {"type": "json_schema", "schema": SCHEMA}})
     )
-    assert (told.stop, told.max_tokens, told.output_schema) == (("END",), 77, SCHEMA)
+    assert (reply.stop, reply.max_tokens, reply.output_schema) == (("END",), 77, SCHEMA)
 
 
 def test_thinking_has_a_default_by_generation():

@@ -98,10 +98,10 @@ def test_a_reply_has_no_member_that_the_sdk_does_not_know(name, form):
 def test_a_stream_has_no_member_that_the_sdk_does_not_know(name, form):
     for frame in frames(ANSWERS[name], BODIES[form]):
         event, data = frame.decode().removesuffix("\n\n").split("\n")
-        told = json.loads(data.removeprefix("data: "))
-        assert event == f"event: {told['type']}"
-        if told["type"] != "ping":
-            assert extras(EVENT.validate_python(told, strict=True)) == []
+        body = json.loads(data.removeprefix("data: "))
+        assert event == f"event: {body['type']}"
+        if body["type"] != "ping":
+            assert extras(EVENT.validate_python(body, strict=True)) == []
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -213,9 +213,9 @@ def test_a_refusal_is_rendered_with_its_explanation():
 
 def test_an_id_that_a_script_gave_is_kept_and_a_neutral_one_is_not():
     calls = (Call(id="toolu_mine", name="a", arguments={}), Call(id=f"{1:024x}", name="b", arguments={}))
-    mine, minted = json.loads(whole(Answer(calls=calls, end="calls"), BODIES["newest"]))["content"]
+    mine, generated = json.loads(whole(Answer(calls=calls, end="calls"), BODIES["newest"]))["content"]
     assert mine["id"] == "toolu_mine"
-    assert minted["id"].startswith("toolu_01")
+    assert generated["id"].startswith("toolu_01")
 
 
 def test_vertex_has_ids_of_its_own():

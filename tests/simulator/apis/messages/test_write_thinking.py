@@ -36,12 +36,12 @@ def answer_calls(body, reply, **members):
         for block in reply["content"]
         if block["type"] == "tool_use"
     ]
-    said = [
+    output = [
         *body["messages"],
         {"role": "assistant", "content": reply["content"]},
         user(*results) if results else user("Go on."),
     ]
-    return {**body, "messages": said, **members}
+    return {**body, "messages": output, **members}
 
 
 @pytest.fixture(params=[NEWEST, "claude-opus-4-7", "claude-sonnet-4-6"])
@@ -149,9 +149,9 @@ def test_with_the_beta_a_reply_reports_thoughts_of_another_model():
     switched = {**answer_calls(older, reply_to(older)), "model": NEWEST}
     found = require_accepted(switched, SIGNER, betas=("thinking-binding-controls-2026-08-01",))
     occasion = ReplyMeta(id="2" * 24, created=1, signer=SIGNER)
-    told = json.loads(API.render_reply(THINKING, found, occasion))["input_transformations"]
+    rendered = json.loads(API.render_reply(THINKING, found, occasion))["input_transformations"]
     dropped = {"type": "thinking_dropped", "path": "messages.1.content.0", "reason": "model_binding_mismatch"}
-    assert told == [dropped]
+    assert rendered == [dropped]
 
 
 def test_a_thought_of_the_same_model_is_bound_to_its_conversation_under_another_name():

@@ -165,8 +165,8 @@ def extras(value: Any, where: str = "") -> Iterator[str]:
             return
 
 
-def parse_typed(told: dict[str, Any]) -> Response:
-    return Response.model_validate(told)
+def parse_typed(result: dict[str, Any]) -> Response:
+    return Response.model_validate(result)
 
 
 TYPED_EVENT: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(ResponseStreamEvent)

@@ -61,7 +61,7 @@ def without(body: Json, number: int) -> Json:
     return with_items(body, items[:number] + items[number + 1 :])
 
 
-def stands_alone(body: Json) -> bool:
+def is_standalone(body: Json) -> bool:
     """Return whether the whole conversation is in the body."""
     kept = ("previous_response_id", "conversation", "prompt")
     return not any(body.get(name) for name in kept) and not list(places(items_of(body), "item_reference"))

@@ -25,7 +25,7 @@ def test_a_conversation_is_made_changed_and_deleted(sdk):
     assert sdk.conversations.update(made.id, metadata={"topic": "other"}).metadata == {"topic": "other"}
     gone = sdk.conversations.delete(made.id)
     assert (gone.id, gone.object, gone.deleted) == (made.id, "conversation.deleted", True)
-    assert [name for told in (made, gone) for name in extras(told)] == []
+    assert [name for result in (made, gone) for name in extras(result)] == []
     with pytest.raises(openai.NotFoundError, match="Conversation with id"):
         sdk.conversations.retrieve(made.id)
 

@@ -203,15 +203,15 @@ def test_what_a_request_needs_of_the_past_is_named():
 
 
 def test_a_joined_request_holds_what_is_stored_before_its_own_input():
-    said = {"type": "message", "role": "assistant", "id": "msg_1", "content": "Hi."}
+    output = {"type": "message", "role": "assistant", "id": "msg_1", "content": "Hi."}
     body = asks(previous_response_id="resp_1", input="And?")
-    found = expand_input(body, [{"role": "user", "content": "Hello"}, said], {})
+    found = expand_input(body, [{"role": "user", "content": "Hello"}, output], {})
     assert [item["role"] for item in found["input"]] == ["user", "assistant", "user"]
     assert found["previous_response_id"] == "resp_1"
 
 
 def test_referenced_items_are_inserted_at_their_reference():
-    said = {"type": "message", "role": "assistant", "id": "msg_1", "content": "Hi."}
+    output = {"type": "message", "role": "assistant", "id": "msg_1", "content": "Hi."}
     again = [{"role": "user", "content": "Hello"}, {"type": "item_reference", "id": "msg_1"}]
-    found = expand_input(asks(input=again), [said], {"msg_1": said})
-    assert found["input"] == [again[0], said]
+    found = expand_input(asks(input=again), [output], {"msg_1": output})
+    assert found["input"] == [again[0], output]

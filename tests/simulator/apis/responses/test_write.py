@@ -26,18 +26,18 @@ def test_a_whole_reply_has_only_fields_of_the_sdk(members, answer):
 
 @ALL
 def test_an_event_has_only_fields_of_the_sdk(members, answer):
-    for number, told in enumerate(events(members, answer)):
-        event = TYPED_EVENT.validate_python(told)
-        assert event.type == told["type"]
-        assert type(event).model_fields["type"].annotation.__args__ == (told["type"],)
+    for number, result in enumerate(events(members, answer)):
+        event = TYPED_EVENT.validate_python(result)
+        assert event.type == result["type"]
+        assert type(event).model_fields["type"].annotation.__args__ == (result["type"],)
         assert list(extras(event)) == []
-        assert told["sequence_number"] == number
+        assert result["sequence_number"] == number
 
 
 @ALL
 def test_a_frame_names_its_event(members, answer):
-    for frame, told in zip(frames(members, answer), events(members, answer), strict=True):
-        assert frame.startswith(f"event: {told['type']}\ndata: {{".encode())
+    for frame, result in zip(frames(members, answer), events(members, answer), strict=True):
+        assert frame.startswith(f"event: {result['type']}\ndata: {{".encode())
         assert frame.endswith(b"}\n\n")
         assert frame.count(b"\n") == 3
 
@@ -51,9 +51,9 @@ def test_the_last_event_holds_the_whole_reply(members, answer):
 
 @ALL
 def test_every_item_is_added_and_done_once_and_as_in_the_whole_reply(members, answer):
-    told = events(members, answer)
-    added = [event["item"] for event in told if event["type"] == "response.output_item.added"]
-    done = [event["item"] for event in told if event["type"] == "response.output_item.done"]
+    result = events(members, answer)
+    added = [event["item"] for event in result if event["type"] == "response.output_item.added"]
+    done = [event["item"] for event in result if event["type"] == "response.output_item.done"]
     output = whole(members, answer)["output"]
     assert done == output
     assert [(item["id"], item["type"]) for item in added] == [(item["id"], item["type"]) for item in output]
@@ -62,21 +62,21 @@ def test_every_item_is_added_and_done_once_and_as_in_the_whole_reply(members, an
 @ALL
 @pytest.mark.parametrize("size", [0, 1, 24])
 def test_the_deltas_make_up_the_items(members, answer, size):
-    told = events(members, answer, size)
+    result = events(members, answer, size)
     for item in whole(members, answer)["output"]:
-        said = "".join(event["delta"] for event in told if event.get("item_id") == item["id"] and "delta" in event)
+        output = "".join(event["delta"] for event in result if event.get("item_id") == item["id"] and "delta" in event)
         match item["type"]:
             case "message":
                 (part,) = item["content"]
-                assert said == part["refusal" if part["type"] == "refusal" else "text"]
+                assert output == part["refusal" if part["type"] == "refusal" else "text"]
             case "function_call":
-                assert said == item["arguments"]
+                assert output == item["arguments"]
             case "custom_tool_call":
-                assert said == item["input"]
+                assert output == item["input"]
             case "reasoning":
-                assert said == "".join(part["text"] for part in item["summary"])
+                assert output == "".join(part["text"] for part in item["summary"])
             case _:
-                assert said == ""
+                assert output == ""
 
 
 @ALL
@@ -184,9 +184,9 @@ def test_encrypted_content_is_sent_if_requested_or_if_nothing_is_stored():
 
 
 def test_the_encrypted_content_of_an_item_that_is_only_begun_is_not_the_real_one():
-    told = events(*CASES["sealed thought"])
-    added = next(event["item"] for event in told if event["type"] == "response.output_item.added")
-    done = next(event["item"] for event in told if event["type"] == "response.output_item.done")
+    result = events(*CASES["sealed thought"])
+    added = next(event["item"] for event in result if event["type"] == "response.output_item.added")
+    done = next(event["item"] for event in result if event["type"] == "response.output_item.done")
     assert added["encrypted_content"] != done["encrypted_content"]
 
 
@@ -256,10 +256,10 @@ def test_log_probabilities_cover_the_text_whole_and_streamed():
     (part,) = whole(members, answer)["output"][0]["content"]
     assert "".join(token["token"] for token in part["logprobs"]) == answer.text
     assert all(len(token["top_logprobs"]) == 2 for token in part["logprobs"])
-    told = events(members, answer)
-    deltas = [event for event in told if event["type"] == "response.output_text.delta"]
+    result = events(members, answer)
+    deltas = [event for event in result if event["type"] == "response.output_text.delta"]
     assert "".join(token["token"] for event in deltas for token in event["logprobs"]) == answer.text
-    (done,) = (event for event in told if event["type"] == "response.output_text.done")
+    (done,) = (event for event in result if event["type"] == "response.output_text.done")
     assert [token["token"] for token in done["logprobs"]] == [token["token"] for token in part["logprobs"]]
 
 
@@ -283,11 +283,11 @@ def test_a_prompt_that_only_fills_the_cache_has_no_output():
 def test_prompt_cache_diagnostics_compare_with_an_earlier_response():
     _, answer = CASES["text"]
     earlier = whole({}, answer)["id"]
-    for name, used, told in (
+    for name, used, result in (
         (earlier, answer.usage, "cache_hit"),
         (earlier, AnswerUsage(input=40, output=20), "unavailable"),
         ("resp_1", answer.usage, "comparison_response_not_found"),
     ):
         options = {"prompt_cache_options": {"comparison_response_id": name}}
         reply = parse_typed(whole(options, Answer(text="Hello.", usage=used)))
-        assert reply.prompt_cache_diagnostics.type == told
+        assert reply.prompt_cache_diagnostics.type == result

@@ -28,10 +28,10 @@ SAME = {
 }
 
 
-def outline(told: list[dict[str, Any]]) -> list[Any]:
+def outline(result: list[dict[str, Any]]) -> list[Any]:
     """Return the events without their texts; consecutive deltas are merged."""
     found: list[Any] = []
-    for event in told:
+    for event in result:
         inner = {**event.get("item", {}), **event.get("part", {})}
         # Encrypted content may be sent early, though truncated.
         inner.pop("encrypted_content", None)
@@ -46,5 +46,5 @@ def outline(told: list[dict[str, Any]]) -> list[Any]:
 def test_a_stream_has_the_events_of_its_sample(name):
     (path,) = (path for path in samples("responses", ".stream.sse") if path.name == f"{name}.stream.sse")
     lines = path.read_text(encoding="utf-8").split("\n")
-    wanted = [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
-    assert outline(events(*SAME[name])) == outline(wanted)
+    expected = [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
+    assert outline(events(*SAME[name])) == outline(expected)

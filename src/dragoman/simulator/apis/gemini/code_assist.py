@@ -73,8 +73,8 @@ def _parse_envelope(body: bytes) -> tuple[str, bytes] | Violation:
     for name in ("session_id", "sessionId"):
         session: Any = request.pop(name, None)
         if session is not None and not isinstance(session, str):
-            words = f"Invalid value at 'request.session_id' (TYPE_STRING), {msgspec.json.encode(session).decode()}"
-            return Violation(words, f"/request/{name}", rule="gemini.type")
+            message = f"Invalid value at 'request.session_id' (TYPE_STRING), {msgspec.json.encode(session).decode()}"
+            return Violation(message, f"/request/{name}", rule="gemini.type")
     for name in ("tool_config", "toolConfig"):
         # Code Assist accepts and ignores it (wire/gemini.md section 11); Vertex, which gets the request, rejects it.
         config = request.get(name)
@@ -82,8 +82,8 @@ def _parse_envelope(body: bytes) -> tuple[str, bytes] | Violation:
             request[name] = {key: value for key, value in cast("Json", config).items() if key not in _IGNORED_FIELDS}
     model, inner = envelope.get("model"), request.pop("model", None)
     if inner is not None and model is not None:
-        words = "Invalid JSON payload received. Unknown name \"model\" at 'request': Cannot find field."
-        return Violation(words, "/request/model", rule="gemini.unknown-field")
+        message = "Invalid JSON payload received. Unknown name \"model\" at 'request': Cannot find field."
+        return Violation(message, "/request/model", rule="gemini.unknown-field")
     named = model or (inner if isinstance(inner, str) else "")
     return named.removeprefix("models/"), msgspec.json.encode(request)
 

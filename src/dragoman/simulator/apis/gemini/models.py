@@ -70,11 +70,11 @@ def render_stream_error(rejection: ApiRejection) -> bytes:
 
 
 def _build_error(rejection: ApiRejection) -> dict[str, Any]:
-    words = _STATUS_NAMES.get(rejection.status, "UNKNOWN")
+    status_name = _STATUS_NAMES.get(rejection.status, "UNKNOWN")
     if rejection.kind and rejection.kind != _INVALID_KEY:
-        words = rejection.kind
+        status_name = rejection.kind
     message = f"{rejection.message} [rule: {rejection.rule}]" if rejection.rule else rejection.message
-    error: dict[str, Any] = {"code": rejection.status, "message": message, "status": words}
+    error: dict[str, Any] = {"code": rejection.status, "message": message, "status": status_name}
     details = _build_details(rejection)
     if details:
         error["details"] = details

@@ -157,16 +157,16 @@ class ProtoMessage:
 class ProtoEnum:
     """A value of an enum."""
 
-    def __init__(self, name: str, words: str, prefix: str = "") -> None:
+    def __init__(self, name: str, names: str, prefix: str = "") -> None:
         self._name = name
-        self._words = [prefix + word for word in words.split()]
-        self._by_name = {word.upper(): word for word in self._words}
+        self._names = [prefix + word for word in names.split()]
+        self._by_name = {word.upper(): word for word in self._names}
 
     def __call__(self, value: Any, _: Surface) -> str:
         """Return the value in the spelling of the protos."""
         if type(value) is int:
             # Old clients send numbers of values that no longer exist; Google accepts any number.
-            return self._words[value] if 0 <= value < len(self._words) else str(value)
+            return self._names[value] if 0 <= value < len(self._names) else str(value)
         found = self._by_name.get(value.upper().replace("-", "_")) if isinstance(value, str) else None
         if found is None:
             raise _build_invalid_value("enum", f"{_TYPE}{_PACKAGE}.{self._name}", value)

@@ -88,15 +88,15 @@ def _check_parts_present(request: GeminiRequest, _: CheckContext) -> Iterator[Vi
 def _check_part_data(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     for placed in (placed for turn in request.turns for placed in turn.parts):
         if _PART_MEMBERS.isdisjoint(placed.part):
-            words = "required oneof field 'data' must have one initialized field"
-            yield Violation(describe_field(f"{placed.where}/data", words), placed.where)
+            message = "required oneof field 'data' must have one initialized field"
+            yield Violation(describe_field(f"{placed.where}/data", message), placed.where)
 
 
 def _check_empty_text(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     for placed in request.parts.get("text", ()) if request.vertex else ():
         if placed.part["text"] == "" and "thoughtSignature" not in placed.part:
-            words = "it has an empty text parameter. Add a value to the parameter and try again."
-            yield Violation(describe_vertex_error(words), f"{placed.where}/text")
+            message = "it has an empty text parameter. Add a value to the parameter and try again."
+            yield Violation(describe_vertex_error(message), f"{placed.where}/text")
 
 
 def _check_media_type(request: GeminiRequest, media_type: str, where: str) -> Iterator[Violation]:
@@ -181,8 +181,8 @@ def _check_length(request: GeminiRequest, context: CheckContext) -> Iterator[Vio
         return
     tokens, most = count_request_tokens(read_model_request(request)), request.generation.max_input_tokens
     if tokens > most:
-        words = f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({most})."
-        yield Violation(words, "/contents")
+        message = f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({most})."
+        yield Violation(message, "/contents")
 
 
 def _check_safety_settings(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:

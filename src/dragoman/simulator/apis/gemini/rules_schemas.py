@@ -78,9 +78,9 @@ def _check_each_node(check: NodeCheck) -> Callable[[GeminiRequest, CheckContext]
 def _check_root(node: SchemaNode, request: GeminiRequest) -> Iterator[Violation]:
     is_parameters = node.root is None and node.where.endswith("/parameters")
     if is_parameters and node.schema.get("type", "OBJECT") not in {"OBJECT", "TYPE_UNSPECIFIED"}:
-        words = "functionDeclaration parameters schema should be of type OBJECT."
+        text = "functionDeclaration parameters schema should be of type OBJECT."
         message = (
-            describe_vertex_error(f"`{node.function}` {words}") if request.vertex else describe_field(node.where, words)
+            describe_vertex_error(f"`{node.function}` {text}") if request.vertex else describe_field(node.where, text)
         )
         yield Violation(message, f"{node.where}/type")
 
@@ -91,12 +91,12 @@ def _check_items(node: SchemaNode, _: GeminiRequest) -> Iterator[Violation]:
 
 
 def _check_enum(node: SchemaNode, _: GeminiRequest) -> Iterator[Violation]:
-    schema, words = node.schema, node.schema.get("enum")
+    schema, values = node.schema, node.schema.get("enum")
     is_number = schema.get("type") in {"INTEGER", "NUMBER"} and schema.get("format") == "enum"
-    if words and schema.get("type", "STRING") != "STRING" and not is_number:
+    if values and schema.get("type", "STRING") != "STRING" and not is_number:
         where = f"{node.where}/enum"
         yield Violation(describe_field(where, "only allowed for STRING type"), where)
-    for index, word in enumerate(words or ()):
+    for index, word in enumerate(values or ()):
         if not word:
             where = f"{node.where}/enum/{index}"
             yield Violation(describe_field(where, "cannot be empty"), where)
@@ -121,8 +121,10 @@ def _check_format(node: SchemaNode, request: GeminiRequest) -> Iterator[Violatio
 def _check_any_of_alone(node: SchemaNode, request: GeminiRequest) -> Iterator[Violation]:
     if request.vertex and node.schema.get("anyOf") and len(node.schema) > 1:
         place = format_path(node.where).rpartition("].")[2]
-        words = f"`{node.function}` functionDeclaration `{place}` schema specified other fields alongside any_of."
-        yield Violation(describe_vertex_error(f"{words} When using any_of, it must be the only field set."), node.where)
+        message = f"`{node.function}` functionDeclaration `{place}` schema specified other fields alongside any_of."
+        yield Violation(
+            describe_vertex_error(f"{message} When using any_of, it must be the only field set."), node.where
+        )
 
 
 def _check_properties(node: SchemaNode, request: GeminiRequest) -> Iterator[Violation]:
@@ -199,8 +201,8 @@ def _check_references(request: GeminiRequest, _: CheckContext) -> Iterator[Viola
                 yield Violation(describe_field(start, f"reference to undefined schema at {reference}"), f"{where}/$ref")
             beside = [name for name in node if not name.startswith("$") and name not in _BESIDE_REF]
             if beside:
-                words = f"$ref must not stand beside other properties, but stands beside {beside[0]}"
-                yield Violation(describe_field(start, words), where)
+                message = f"$ref must not stand beside other properties, but stands beside {beside[0]}"
+                yield Violation(describe_field(start, message), where)
 
 
 def _check_state_count(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
@@ -238,8 +240,8 @@ def _check_cycles(request: GeminiRequest, _: CheckContext) -> Iterator[Violation
             while waiting:
                 for reference in _iterate_required_references(_resolve_reference(root, waiting.pop())):
                     if reference == begin:
-                        words = f"cyclic reference {begin} is only supported within non-required properties"
-                        yield Violation(describe_field(where, words), where)
+                        message = f"cyclic reference {begin} is only supported within non-required properties"
+                        yield Violation(describe_field(where, message), where)
                         return
                     if reference not in seen:
                         seen.add(reference)

@@ -52,17 +52,17 @@ def _check_duplicate_functions(request: GeminiRequest, _: CheckContext) -> Itera
 def _check_function_count(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     count = len(request.functions)
     if request.vertex and count > _MOST_FUNCTIONS:
-        words = f"it has {count} function declarations but at most {_MOST_FUNCTIONS} are supported."
-        yield Violation(describe_vertex_error(words), "/tools")
+        message = f"it has {count} function declarations but at most {_MOST_FUNCTIONS} are supported."
+        yield Violation(describe_vertex_error(message), "/tools")
 
 
 def _build_exclusive_schema_check(name: str) -> PathCheck:
     """Return a check that rejects two schemas for the same purpose."""
     other = f"{name}JsonSchema"
-    words = f"{to_snake_case(other)} is mutually exclusive with {name}."
+    message = f"{to_snake_case(other)} is mutually exclusive with {name}."
     return PathCheck(
         _FUNCTIONS,
-        lambda where, _: describe_field(f"{where}/{other}", words),
+        lambda where, _: describe_field(f"{where}/{other}", message),
         lambda function: name in function and other in function,
     )
 
@@ -76,11 +76,11 @@ def _check_mixed_tools(request: GeminiRequest, _: CheckContext) -> Iterator[Viol
 def _check_server_tool_flag(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     flag = request.tool_config.get("includeServerSideToolInvocations")
     if request.functions and not (flag or request.vertex or _cannot_combine_tools(request)) and request.server_tools:
-        words = (
+        message = (
             "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function "
             "calling."
         )
-        yield Violation(words, "/toolConfig/includeServerSideToolInvocations")
+        yield Violation(message, "/toolConfig/includeServerSideToolInvocations")
 
 
 def _check_allowed_names_declared(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
@@ -124,18 +124,18 @@ def _check_schema_media_type(request: GeminiRequest, _: CheckContext) -> Iterato
 def _check_json_with_tools(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     if request.get("tools") and request.config.get("responseMimeType") == _JSON and _cannot_combine_tools(request):
         what = "Function calling" if request.functions else "Tool use"
-        words = f"{what} with a response mime type: '{_JSON}' is unsupported"
-        yield Violation(words, f"{_CONFIG}/responseMimeType")
+        message = f"{what} with a response mime type: '{_JSON}' is unsupported"
+        yield Violation(message, f"{_CONFIG}/responseMimeType")
 
 
 def _check_thinking_level(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     level = request.thinking.get("thinkingLevel", _UNSPECIFIED)
     if level == _UNSPECIFIED or level in request.generation.thinking_levels:
         return
-    words = f"Thinking level {level} is not supported for this model. Please retry with other thinking level."
+    message = f"Thinking level {level} is not supported for this model. Please retry with other thinking level."
     if not request.generation.thinking_levels:
-        words = "Thinking level is not supported for this model."
-    yield Violation(words, f"{_THINKING}/thinkingLevel")
+        message = "Thinking level is not supported for this model."
+    yield Violation(message, f"{_THINKING}/thinkingLevel")
 
 
 def _check_thinking_budget(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
@@ -150,8 +150,8 @@ def _check_thinking_budget(request: GeminiRequest, _: CheckContext) -> Iterator[
     elif not request.generation.can_think:
         yield Violation("Thinking is not supported by this model.", where)
     elif not least <= budget <= most:
-        words = f"The thinking budget {budget} is invalid. Please choose a value between {least} and {most}."
-        yield Violation(words, where)
+        message = f"The thinking budget {budget} is invalid. Please choose a value between {least} and {most}."
+        yield Violation(message, where)
 
 
 def _is_thinking_off(request: GeminiRequest) -> bool:

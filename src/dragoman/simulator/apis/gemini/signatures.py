@@ -111,9 +111,9 @@ def _load_verdicts(request: GeminiRequest) -> list[tuple[PlacedPart, str, Verdic
     return request.computed["signatures"]
 
 
-def _find_violations(request: GeminiRequest, verdict: Verdict, words: str) -> Iterable[Violation]:
+def _find_violations(request: GeminiRequest, verdict: Verdict, message: str) -> Iterable[Violation]:
     return [
-        Violation(words, f"{placed.where}/thoughtSignature")
+        Violation(message, f"{placed.where}/thoughtSignature")
         for placed, _token, found in _load_verdicts(request)
         if found == verdict
     ]

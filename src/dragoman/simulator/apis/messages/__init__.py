@@ -66,8 +66,8 @@ def accept(body: bytes, context: CheckContext, signer: TokenSigner) -> AcceptedR
             model_request=read_model_request(request), body=request, stream=bool(request.get("stream"))
         )
     except (Malformed, RecursionError) as error:
-        words = error.message if isinstance(error, Malformed) else "nested too deeply"
-        return Violation(f"The request body is not valid JSON: {words}", rule="messages.json")
+        message = error.message if isinstance(error, Malformed) else "nested too deeply"
+        return Violation(f"The request body is not valid JSON: {message}", rule="messages.json")
 
 
 def _find_declaration(context: CheckContext) -> Object:

@@ -208,15 +208,15 @@ def check_headers(headers: Mapping[str, str]) -> Violation | None:
     if version is None:
         return Violation("anthropic-version: header is required", "", 400, "messages.version-header")
     if version not in _VERSIONS:
-        words = f'anthropic-version: "{version}" is not a valid version'
-        return Violation(words, "", 400, "messages.version-header")
+        message = f'anthropic-version: "{version}" is not a valid version'
+        return Violation(message, "", 400, "messages.version-header")
     odd = [beta for beta in parse_betas(headers) if not _BETA.fullmatch(beta)]
     if odd:
-        words = (
+        message = (
             f"Unexpected value(s) `{', '.join(odd)}` for the `anthropic-beta` header. Please consult our documentation "
             "at platform.claude.com/docs or try again without the header."
         )
-        return Violation(words, "", 400, "messages.beta-header")
+        return Violation(message, "", 400, "messages.beta-header")
     return None
 
 

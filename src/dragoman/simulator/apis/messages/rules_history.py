@@ -49,11 +49,11 @@ def _find_call_turns(request: MessagesRequest) -> Iterator[tuple[MessagesTurn, M
 
 
 def _build_unanswered_violation(turn: MessagesTurn, ids: list[str]) -> Violation:
-    words = (
+    message = (
         f"messages.{turn.number}: `tool_use` ids were found without `tool_result` blocks immediately after: "
         f"{', '.join(ids)}. Each `tool_use` block must have a corresponding `tool_result` block in the next message."
     )
-    return Violation(words, turn.where)
+    return Violation(message, turn.where)
 
 
 @define_rule("tool-use-id", _CALLS)
@@ -61,8 +61,8 @@ def _check_call_id(request: MessagesRequest, _: CheckContext) -> Iterator[Violat
     """The id of a call consists of letters, digits, _ and -."""
     for block in request.blocks("tool_use", "server_tool_use"):
         if not _LEGAL.fullmatch(block.members["id"]):
-            words = f"{block.path}.{block.kind}.id: String should match pattern '{_ID}'"
-            yield Violation(words, f"{block.where}/id")
+            message = f"{block.path}.{block.kind}.id: String should match pattern '{_ID}'"
+            yield Violation(message, f"{block.where}/id")
 
 
 def _iterate_duplicate_ids(request: MessagesRequest, kind: str, member: str) -> Iterator[Block]:
@@ -110,8 +110,8 @@ def _check_result_missing(request: MessagesRequest, _: CheckContext) -> Iterator
 def _check_duplicate_result(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """A call has one result."""
     for block in _iterate_duplicate_ids(request, "tool_result", "tool_use_id"):
-        words = "each tool_use must have a single result. Found multiple `tool_result` blocks with id"
-        yield Violation(f"{block.path}: {words}: {block.members['tool_use_id']}", block.where)
+        message = "each tool_use must have a single result. Found multiple `tool_result` blocks with id"
+        yield Violation(f"{block.path}: {message}: {block.members['tool_use_id']}", block.where)
 
 
 @define_rule("tool-result-unknown", "recorded: anthropic/anthropic-sdk-python-0027")
@@ -122,11 +122,11 @@ def _check_result_unknown(request: MessagesRequest, _: CheckContext) -> Iterator
         for result in turn.blocks_of("tool_result"):
             call = result.members["tool_use_id"]
             if call not in calls:
-                words = (
+                message = (
                     f"{result.path}: unexpected `tool_use_id` found in `tool_result` blocks: {call}. "
                     "Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
                 )
-                yield Violation(words, f"{result.where}/tool_use_id")
+                yield Violation(message, f"{result.where}/tool_use_id")
         calls = {use.members["id"] for use in turn.blocks_of("tool_use")}
 
 
@@ -146,8 +146,8 @@ def _check_error_text(request: MessagesRequest, _: CheckContext) -> Iterator[Vio
     """A failed result contains text only."""
     for result in request.blocks("tool_result"):
         if result.get("is_error") and any(part["type"] != "text" for part in result.list("content")):
-            words = "all content must be type `text` if `is_error` is true"
-            yield Violation(f"{result.path}.tool_result: {words}", result.where)
+            message = "all content must be type `text` if `is_error` is true"
+            yield Violation(f"{result.path}.tool_result: {message}", result.where)
 
 
 @define_rule("tool-result-toolset", "wire/anthropic_messages.md section 4; platform.claude.com handle-tool-calls")
@@ -157,8 +157,8 @@ def _check_result_toolset(request: MessagesRequest, _: CheckContext) -> Iterator
         sets = {use.members["id"]: use.get("toolset_name") for use in turn.blocks_of("tool_use")}
         for result in after.blocks_of("tool_result"):
             if result.get("toolset_name") != sets.get(result.members["tool_use_id"]):
-                words = "`toolset_name` must match the `toolset_name` of the corresponding `tool_use` block"
-                yield Violation(f"{result.path}.tool_result.toolset_name: {words}", result.where)
+                message = "`toolset_name` must match the `toolset_name` of the corresponding `tool_use` block"
+                yield Violation(f"{result.path}.tool_result.toolset_name: {message}", result.where)
 
 
 def _is_programmatic(turn: MessagesTurn) -> bool:
@@ -172,11 +172,11 @@ def _check_programmatic_results(request: MessagesRequest, _: CheckContext) -> It
     for turn, after in _find_call_turns(request):
         for block in after.blocks if _is_programmatic(turn) else ():
             if block.kind != "tool_result":
-                words = "only `tool_result` blocks are allowed while programmatic tool calls are pending"
-                yield Violation(f"{block.path}: {words}", block.where)
+                message = "only `tool_result` blocks are allowed while programmatic tool calls are pending"
+                yield Violation(f"{block.path}: {message}", block.where)
             elif any(part["type"] == "image" for part in block.list("content")):
-                words = "the result of a programmatic tool call must be text"
-                yield Violation(f"{block.path}.tool_result: {words}", block.where)
+                message = "the result of a programmatic tool call must be text"
+                yield Violation(f"{block.path}.tool_result: {message}", block.where)
 
 
 @define_rule("programmatic-container", "platform.claude.com programmatic-tool-calling; no source for the error text")
@@ -184,8 +184,8 @@ def _check_programmatic_container(request: MessagesRequest, context: CheckContex
     """With pending programmatic calls the request names their container."""
     waits = any(_is_programmatic(turn) for turn in request.turns[-2:-1])
     if waits and not context.counting and request.get("container") is None:
-        words = "container_id is required when there are pending tool uses generated by code execution with tools."
-        yield Violation(words, "/container")
+        message = "container_id is required when there are pending tool uses generated by code execution with tools."
+        yield Violation(message, "/container")
 
 
 @define_rule("server-result-unknown", "claude-code#64383")
@@ -198,11 +198,11 @@ def _check_server_result_unknown(request: MessagesRequest, _: CheckContext) -> I
             seen.add(block.members["id"])
         elif call not in seen:
             before = "mcp_tool_use" if block.kind == "mcp_tool_result" else "server_tool_use"
-            words = (
+            message = (
                 f"{block.path}: unexpected `tool_use_id` found in `{block.kind}` blocks: {call}. "
                 f"Each `{block.kind}` block must have a corresponding `{before}` block before it."
             )
-            yield Violation(words, block.where)
+            yield Violation(message, block.where)
 
 
 @define_rule("server-result-missing", "platform.claude.com troubleshooting-tool-use")
@@ -213,8 +213,8 @@ def _check_server_result_missing(request: MessagesRequest, _: CheckContext) -> I
         turn, *after = request.turns[use.turn : use.turn + 2]
         is_done = any(block.get("tool_use_id") == call for block in turn.blocks)
         if not is_done and any(block.kind != "tool_result" for turn in after for block in turn.blocks):
-            words = f"was found without a corresponding `{name}_tool_result` block"
-            yield Violation(f"`{name}` tool use with id `{call}` {words}", use.where)
+            message = f"was found without a corresponding `{name}_tool_result` block"
+            yield Violation(f"`{name}` tool use with id `{call}` {message}", use.where)
 
 
 @define_rule("prefill", "wire/anthropic_messages.md section 0; platform.claude.com api/errors")
@@ -224,8 +224,10 @@ def _check_prefill(request: MessagesRequest, _: CheckContext) -> Iterator[Violat
     if last is None or last.role != "assistant" or request.model.takes_prefill:
         return
     if not last.blocks or last.blocks[-1].kind not in {"server_tool_use", "mcp_tool_use", *SERVER_RESULT_TYPES}:
-        words = "This model does not support assistant message prefill. The conversation must end with a user message."
-        yield Violation(words, last.where)
+        message = (
+            "This model does not support assistant message prefill. The conversation must end with a user message."
+        )
+        yield Violation(message, last.where)
 
 
 @define_rule("prefill-whitespace", "forgecode#1872, langchain#35071")
@@ -245,8 +247,8 @@ def _check_thinking_first(request: MessagesRequest, _: CheckContext) -> Iterator
     last, now = request.turns[-2:]
     first = last.blocks[0] if last.role == "assistant" and last.blocks and now.blocks_of("tool_result") else None
     if first is not None and first.kind not in THOUGHTS:
-        words = f"Expected `thinking` or `redacted_thinking`, but found `{first.kind}`. {_NOT_FIRST}"
-        yield Violation(f"{first.path}.type: {words}", first.where)
+        message = f"Expected `thinking` or `redacted_thinking`, but found `{first.kind}`. {_NOT_FIRST}"
+        yield Violation(f"{first.path}.type: {message}", first.where)
 
 
 @define_rule("thinking-last", f"{_THINKING}: first, or between calls; no source for the error text")
@@ -262,22 +264,22 @@ def _iterate_encrypted_results(request: MessagesRequest) -> Iterator[tuple[str, 
     """Yield everything encrypted in the history: its pointer, the error text, the token, and the content it signs."""
     for block in request.blocks("web_search_tool_result", "text"):
         for number, page in enumerate(block.list("content")):
-            words = f"{block.path}.content.{number}: Invalid `encrypted_content` in `search_result` block"
-            yield f"{block.where}/content/{number}", words, page["encrypted_content"], page["url"]
+            message = f"{block.path}.content.{number}: Invalid `encrypted_content` in `search_result` block"
+            yield f"{block.where}/content/{number}", message, page["encrypted_content"], page["url"]
         for number, citation in enumerate(block.list("citations")):
             if citation["type"] == "web_search_result_location":
-                words = f"{block.path}.citations.{number}: Invalid `encrypted_index` in citation"
+                message = f"{block.path}.citations.{number}: Invalid `encrypted_index` in citation"
                 where = f"{block.where}/citations/{number}"
-                yield where, words, citation["encrypted_index"], citation["cited_text"]
+                yield where, message, citation["encrypted_index"], citation["cited_text"]
 
 
 @define_rule("search-sealed", "platform.claude.com web-search-tool; no source for the error text")
 def _check_encrypted_results(request: MessagesRequest, context: CheckContext) -> Iterator[Violation]:
     """Encrypted web search results come back unchanged."""
-    for where, words, token, content in _iterate_encrypted_results(request):
+    for where, message, token, content in _iterate_encrypted_results(request):
         verdict = request.signer.judge(token, content)
         if verdict != "genuine" and not (verdict == "foreign" and context.recorded and token):
-            yield Violation(words, where)
+            yield Violation(message, where)
 
 
 def _build_invalid_signature(block: Block) -> Violation:
@@ -288,8 +290,8 @@ def _build_invalid_signature(block: Block) -> Violation:
 @define_rule("thinking-signature", _THINKING)
 def _check_thinking_signature(request: MessagesRequest, context: CheckContext) -> Iterator[Violation]:
     """A thinking block has its original signature; in recordings, well-formed ones of the vendor are accepted."""
-    for block, token, words in find_thoughts(request):
-        verdict = verify_thinking(token, words, request.signer)
+    for block, token, thinking in find_thoughts(request):
+        verdict = verify_thinking(token, thinking, request.signer)
         recorded = verdict == "foreign" and context.recorded and _WELL_FORMED.fullmatch(token)
         if verdict in {"altered", "foreign"} and not recorded:
             yield _build_invalid_signature(block)
@@ -298,8 +300,8 @@ def _check_thinking_signature(request: MessagesRequest, context: CheckContext) -
 @define_rule("thinking-modified", f"{_THINKING}; platform.claude.com api/errors")
 def _check_thinking_modified(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """A thinking block has the text it came with."""
-    for block, token, words in find_thoughts(request):
-        if verify_thinking(token, words, request.signer) == "moved":
+    for block, token, thinking in find_thoughts(request):
+        if verify_thinking(token, thinking, request.signer) == "moved":
             latest = max(number for number, turn in enumerate(request.turns) if turn.role == "assistant")
             yield (
                 Violation(f"{block.path}: {_MODIFIED}", block.where)
@@ -312,8 +314,8 @@ def _check_thinking_modified(request: MessagesRequest, _: CheckContext) -> Itera
 def _check_signature_reused(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """A signature occurs once in a conversation."""
     seen: set[str] = set()
-    for block, token, words in find_thoughts(request):
-        if token in seen and verify_thinking(token, words, request.signer) == "genuine":
+    for block, token, thinking in find_thoughts(request):
+        if token in seen and verify_thinking(token, thinking, request.signer) == "genuine":
             yield _build_invalid_signature(block)
         seen.add(token)
 

@@ -38,8 +38,8 @@ def _check_breakpoint_count(request: MessagesRequest, _: CheckContext) -> Iterat
     marks = find_cache_breakpoints(request)
     found = len(marks) + (request.get("cache_control") is not None)
     if found > _MOST_BREAKPOINTS:
-        words = f"A maximum of {_MOST_BREAKPOINTS} blocks with cache_control may be provided. Found {found}."
-        yield Violation(words, marks[-1][0])
+        message = f"A maximum of {_MOST_BREAKPOINTS} blocks with cache_control may be provided. Found {found}."
+        yield Violation(message, marks[-1][0])
 
 
 @define_rule("cache-order", f"{_CACHE}; headroom#2939")
@@ -48,11 +48,11 @@ def _check_breakpoint_order(request: MessagesRequest, _: CheckContext) -> Iterat
     seen: set[str] = set()
     for where, ttl in find_cache_breakpoints(request):
         if ttl == "1h" and "5m" in seen:
-            words = (
+            message = (
                 "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks "
                 "are processed in the following order: `tools`, `system`, `messages`."
             )
-            yield Violation(f"{format_pointer(where)}.cache_control.ttl: {words}", f"{where}/cache_control/ttl")
+            yield Violation(f"{format_pointer(where)}.cache_control.ttl: {message}", f"{where}/cache_control/ttl")
         seen.add(ttl)
 
 
@@ -78,9 +78,9 @@ def _build_media_rule(
     def check(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
         for where, path, shown in find_media(request):
             source = shown["source"]
-            if source["type"] == kind and (words := find_problem(source)):
+            if source["type"] == kind and (message := find_problem(source)):
                 named = "data" if kind == "base64" else member
-                yield Violation(f"{path}.source.{kind}.{named}: {words}", f"{where}/source/{member}")
+                yield Violation(f"{path}.source.{kind}.{named}: {message}", f"{where}/source/{member}")
 
     return Rule(f"messages.{name}", says, _MESSAGE_NOT_DOCUMENTED, check)
 
@@ -104,8 +104,8 @@ def _check_message_empty(request: MessagesRequest, _: CheckContext) -> Iterator[
     for number, message in enumerate(messages):
         is_last = number == len(messages) - 1 and message["role"] == "assistant"
         if not message.get("content") and not is_last and message.get("output_config") is None:
-            words = "all messages must have non-empty content except for the optional final assistant message"
-            yield Violation(f"messages.{number}: {words}", f"/messages/{number}/content")
+            text = "all messages must have non-empty content except for the optional final assistant message"
+            yield Violation(f"messages.{number}: {text}", f"/messages/{number}/content")
 
 
 @define_rule("first-turn", f"{_SECTION}; recorded 200s show that models up to 4.6 accept an assistant turn first")
@@ -125,11 +125,11 @@ def _check_system_turn_place(request: MessagesRequest, _: CheckContext) -> Itera
         before, after = request.turns[number - 1], request.turns[number + 1 : number + 2]
         follows = before.role == "user" or _ends_with_server_result(before)
         if not follows or (after and after[0].role != "assistant"):
-            words = (
+            message = (
                 "`system` messages must immediately follow a `user` message or an `assistant` message ending in a "
                 "server tool result, and must precede an `assistant` message or end the conversation"
             )
-            yield Violation(f"messages.{turn.number}: {words}", turn.where)
+            yield Violation(f"messages.{turn.number}: {message}", turn.where)
 
 
 def _ends_with_server_result(turn: MessagesTurn) -> bool:
@@ -158,8 +158,8 @@ def _check_block_role(request: MessagesRequest, _: CheckContext) -> Iterator[Vio
         turn = request.turns[block.turn]
         if block.kind in _FORBIDDEN_BLOCKS[turn.role]:
             other = "assistant" if turn.role == "user" else "user"
-            words = f"messages.{turn.number}: `{block.kind}` blocks can only be in `{other}` messages"
-            yield Violation(words, block.where)
+            message = f"messages.{turn.number}: `{block.kind}` blocks can only be in `{other}` messages"
+            yield Violation(message, block.where)
 
 
 RULES: tuple[Rule[MessagesRequest], ...] = (

@@ -95,8 +95,8 @@ def _iterate_problems(schema: Json) -> Iterator[str]:
         for kind in _read_types(node):
             found = [word for word in _UNSUPPORTED.get(kind, ()) if word in node]
             if found:
-                words = "properties {} are" if len(found) > 1 else "property {} is"
-                yield f"For '{kind}' type, {words.format(', '.join(found))} not supported"
+                message = "properties {} are" if len(found) > 1 else "property {} is"
+                yield f"For '{kind}' type, {message.format(', '.join(found))} not supported"
             if kind == "object" and node.get("additionalProperties") is not False:
                 yield "For 'object' type, 'additionalProperties' must be explicitly set to false"
             if kind == "array" and node.get("minItems", 0) not in {0, 1}:
@@ -152,8 +152,8 @@ def _is_circular(reference: str, root: Json) -> bool:
 def _check_subset(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """The schemas of strict tools and structured answers use only the subset that can be compiled."""
     for where, path, schema in _find_compiled_schemas(request):
-        for words in _iterate_problems(schema):
-            yield Violation(f"{path}: {words}", where)
+        for message in _iterate_problems(schema):
+            yield Violation(f"{path}: {message}", where)
 
 
 @define_rule("schema-optionals", "platform.claude.com structured-outputs, Explicit limits")

@@ -108,8 +108,8 @@ def _check_version_blocks(request: MessagesRequest, _: CheckContext) -> Iterator
     for turn in request.turns if _is_version_2026_10(request) else ():
         for block in turn.blocks:
             if turn.role == "assistant" and block.kind == "document":
-                words = "`document` blocks are not permitted in assistant messages"
-                yield Violation(f"{block.path}: {words}", block.where)
+                message = "`document` blocks are not permitted in assistant messages"
+                yield Violation(f"{block.path}: {message}", block.where)
             elif turn.role == "user" and _has_citations(block.members):
                 yield Violation(f"{block.path}.text.citations: {NOT_PERMITTED}", block.where)
 
@@ -126,8 +126,8 @@ def _check_max_tokens(request: MessagesRequest, _: CheckContext) -> Iterator[Vio
     """`max_tokens` does not exceed the model's limit."""
     most = 128_000 if request.has_beta("output-128k") else request.model.max_output_tokens
     if (request.get("max_tokens") or 0) > most:
-        words = f"which is the maximum allowed number of output tokens for {request.model.name}"
-        yield Violation(f"max_tokens: {request.get('max_tokens')} > {most}, {words}", "/max_tokens")
+        message = f"which is the maximum allowed number of output tokens for {request.model.name}"
+        yield Violation(f"max_tokens: {request.get('max_tokens')} > {most}, {message}", "/max_tokens")
 
 
 def forces_call(kind: str | None) -> bool:
@@ -141,15 +141,15 @@ def when_thinking_type(kind: str) -> RequestCondition:
 
 
 def _reject_with_prewarm(member: str, when: RequestCondition) -> PathCheck:
-    words = f"max_tokens: 0 is not supported together with `{member}`"
-    return PathCheck("/max_tokens", words, when=lambda request: request.get("max_tokens") == 0 and when(request))
+    message = f"max_tokens: 0 is not supported together with `{member}`"
+    return PathCheck("/max_tokens", message, when=lambda request: request.get("max_tokens") == 0 and when(request))
 
 
-def _reject_sampling(member: str, words: str, test: Callable[[Any], bool] | None, *, thinking: bool) -> PathCheck:
+def _reject_sampling(member: str, message: str, test: Callable[[Any], bool] | None, *, thinking: bool) -> PathCheck:
     """Return a check on a sampling parameter, for models without sampling or for a model with sampling that thinks."""
     return PathCheck(
         f"/{member}",
-        words,
+        message,
         test,
         lambda request: (
             request.model.takes_sampling and request.thinks if thinking else not request.model.takes_sampling
@@ -174,8 +174,8 @@ def _check_effort(request: MessagesRequest, _: CheckContext) -> Iterator[Violati
     if effort is not None and not efforts:
         yield Violation("This model does not support the effort parameter.", "/output_config/effort")
     elif effort is not None and effort not in efforts:
-        words = f"This model does not support effort level '{effort}'. Supported levels: {', '.join(efforts)}."
-        yield Violation(words, "/output_config/effort")
+        message = f"This model does not support effort level '{effort}'. Supported levels: {', '.join(efforts)}."
+        yield Violation(message, "/output_config/effort")
 
 
 def _reject_high_effort(kind: str, when: RequestCondition) -> PathCheck:

@@ -32,8 +32,8 @@ def _check_vertex_sources(request: MessagesRequest, _: CheckContext) -> Iterator
         return
     for where, path, shown in find_media(request):
         if shown["source"]["type"] in {"url", "file"}:
-            words = "URL and file sources are not supported on this platform"
-            yield Violation(f"{path}.source: {words}", f"{where}/source")
+            message = "URL and file sources are not supported on this platform"
+            yield Violation(f"{path}.source: {message}", f"{where}/source")
     for block in request.blocks("container_upload"):
         yield Violation(f"{block.path}: `container_upload` is not supported on this platform", block.where)
 
@@ -69,8 +69,8 @@ def _check_schema_root(request: MessagesRequest, _: CheckContext) -> Iterator[Vi
     """The root of a tool's schema is an object."""
     for where, schema in find(request.document, "/tools/*/input_schema"):
         if schema.get("type") != "object":
-            words = "Input should be 'object'" if "type" in schema else "Field required"
-            yield Violation(build_custom_tool_message(words)(f"{where}/type", schema), f"{where}/type")
+            message = "Input should be 'object'" if "type" in schema else "Field required"
+            yield Violation(build_custom_tool_message(message)(f"{where}/type", schema), f"{where}/type")
 
 
 def _has_invalid_property_name(properties: Any) -> bool:
@@ -99,9 +99,9 @@ def _check_deferred_tool_cache(request: MessagesRequest, _: CheckContext) -> Ite
     """A deferred tool has no cache breakpoint."""
     for number, tool in enumerate(request.list("tools")):
         if _is_deferred(tool) and tool.get("cache_control") is not None:
-            words = "cache_control cannot be set on a tool with defer_loading: true"
+            message = "cache_control cannot be set on a tool with defer_loading: true"
             yield Violation(
-                f"tools.{number}.{read_tool_type(tool)}.cache_control: {words}", f"/tools/{number}/cache_control"
+                f"tools.{number}.{read_tool_type(tool)}.cache_control: {message}", f"/tools/{number}/cache_control"
             )
 
 
@@ -111,11 +111,11 @@ def _check_all_deferred(request: MessagesRequest, _: CheckContext) -> Iterator[V
     tools = request.list("tools")
     for number, tool in enumerate(tools):
         if read_tool_type(tool).startswith("tool_search_tool_") and _is_deferred(tool):
-            words = f"tools.{number}.{read_tool_type(tool)}.defer_loading: The tool search tool must not be deferred"
-            yield Violation(words, f"/tools/{number}/defer_loading")
+            message = f"tools.{number}.{read_tool_type(tool)}.defer_loading: The tool search tool must not be deferred"
+            yield Violation(message, f"/tools/{number}/defer_loading")
     if tools and all(map(_is_deferred, tools)):
-        words = "All tools have defer_loading: true. At least one tool must be immediately loaded."
-        yield Violation(words, "/tools")
+        message = "All tools have defer_loading: true. At least one tool must be immediately loaded."
+        yield Violation(message, "/tools")
 
 
 @define_rule("tool-reference", "platform.claude.com tool-search-tool, 400 error: missing tool definition")

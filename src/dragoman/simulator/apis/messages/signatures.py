@@ -60,7 +60,7 @@ def iterate_other_conversation_thoughts(request: MessagesRequest) -> Iterator[Bl
     """Yield the simulator's thinking blocks of another conversation; only the newest models check that."""
     found = find_thoughts(request) if request.model.is_newest else []
     before = digest_prefixes(request) if found else []
-    for block, signature, _words in found:
+    for block, signature, _thinking in found:
         if (
             _is_from_same_model(signature, request)
             and request.signer.judge(_split_tokens(signature)[1], before[block.turn]) == "moved"
@@ -70,10 +70,10 @@ def iterate_other_conversation_thoughts(request: MessagesRequest) -> Iterator[Bl
 
 def iterate_other_model_thoughts(request: MessagesRequest) -> Iterator[Block]:
     """Yield the simulator's thinking blocks of another model: the newest models drop them."""
-    for block, signature, words in find_thoughts(request) if request.model.is_newest else ():
+    for block, signature, thinking in find_thoughts(request) if request.model.is_newest else ():
         if (
             not _is_from_same_model(signature, request)
-            and verify_thinking(signature, words, request.signer) == "genuine"
+            and verify_thinking(signature, thinking, request.signer) == "genuine"
         ):
             yield block
 

@@ -70,7 +70,7 @@ def _break_tolerated(body: Json, _: Random) -> Iterable[Json]:
 
 
 def _break_breakpoint(body: Json, _: Random) -> Iterable[Json]:
-    older = changes.move(body, "gpt-5.2")
+    older = changes.change_model(body, "gpt-5.2")
     if older is None:
         return
     yield changes.change(older, prompt_cache_options={"mode": "explicit"})

@@ -35,8 +35,8 @@ def _break_unasked(body: Json, _: Random) -> Iterable[Json]:
     for place, message in changes.messages(body, "assistant"):
         before = body["messages"][place - 1]["role"] if place else ""
         if message.get("tool_calls") and before != "tool":
-            told = changes.put(body, ("messages", place, "content"), "I call a tool.")
-            yield changes.drop(told, ("messages", place, "tool_calls"))
+            result = changes.put(body, ("messages", place, "content"), "I call a tool.")
+            yield changes.drop(result, ("messages", place, "tool_calls"))
 
 
 def _break_stranger(body: Json, _: Random) -> Iterable[Json]:
@@ -83,7 +83,7 @@ def _break_speaker(body: Json, chance: Random) -> Iterable[Json]:
 
 
 def _break_function_role(body: Json, _: Random) -> Iterable[Json]:
-    if (newer := changes.move(body, "gpt-5.6-terra")) is not None:
+    if (newer := changes.change_model(body, "gpt-5.6-terra")) is not None:
         yield changes.with_messages(newer, {"role": "function", "name": "lookup", "content": "{}"})
 
 

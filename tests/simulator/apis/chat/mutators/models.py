@@ -30,7 +30,7 @@ def _with(model_names: Iterable[str], **members: Any) -> Mutate:
 
     def mutate(body: Json, _: Random) -> Iterable[Json]:
         for model in model_names:
-            if (other := changes.move(body, model)) is not None:
+            if (other := changes.change_model(body, model)) is not None:
                 yield {**other, **members}
 
     return mutate
@@ -55,10 +55,10 @@ def _rename(*names: str) -> Mutate:
 def _without_tools(mutate: Mutate) -> Mutate:
     """Return a mutator that removes tools first, because another rule would reject them earlier."""
 
-    def mutated(body: Json, chance: Random) -> Iterable[Json]:
+    def mutat(body: Json, chance: Random) -> Iterable[Json]:
         yield from mutate(changes.without(body, "tools", "tool_choice", "parallel_tool_calls"), chance)
 
-    return mutated
+    return mutat
 
 
 _SCHEMA = {"type": "json_schema", "json_schema": {"name": "person", "schema": {"type": "object"}}}

@@ -31,10 +31,10 @@ def _break_root(body: Json, chance: Random) -> Iterable[Json]:
         yield changes.put(body, path, {**schema, combinator: [{"type": "object"}]})
 
 
-def _inner(schema: Json, wanted: Callable[[Json], bool]) -> Iterator[changes.Path]:
+def _inner(schema: Json, expected: Callable[[Json], bool]) -> Iterator[changes.Path]:
     """Iterate over the paths of the schemas within a schema that the condition selects."""
     for way, node in iterate_schemas(schema):
-        if wanted(node):
+        if expected(node):
             numbered = zip(("", *way), way, strict=False)
             yield tuple(int(step) if before in LISTS else step for before, step in numbered)
 
@@ -64,12 +64,12 @@ def _break_keywords(body: Json, _: Random) -> Iterable[Json]:
             yield changes.put(body, path, {**schema, **wrong})
 
 
-def _break_job(wanted: Callable[[Json], bool], *changed: Callable[[Json], Json]) -> Mutate:
+def _change_schemas(expected: Callable[[Json], bool], *changed: Callable[[Json], Json]) -> Mutate:
     """Return a mutator of strict schemas: each selected subschema is changed in each way."""
 
     def mutate(body: Json, _: Random) -> Iterable[Json]:
         for path, schema in changes.schemas(body, strict=True):
-            for inner in _inner(schema, wanted):
+            for inner in _inner(schema, expected):
                 node: Any = schema
                 for step in inner:
                     node = node[step]
@@ -142,14 +142,14 @@ MUTATORS: dict[str, Mutate] = {
     "chat.schema-root": _break_root,
     "chat.schema-malformed": _break_keywords,
     "chat.schema-array-items": _break_items,
-    "chat.strict-additional-properties": _break_job(
+    "chat.strict-additional-properties": _change_schemas(
         _is_object, _without("additionalProperties"), _with(additionalProperties=True)
     ),
-    "chat.strict-required": _break_job(_is_filled_object, _without("required"), _partly_required),
-    "chat.strict-reference": _break_job(lambda node: "$ref" in node, _with(description="See there.")),
-    "chat.strict-keyword": _break_job(_is_plain, *(_forbid(keyword) for keyword in STRICT_FORBIDDEN)),
-    "chat.strict-type": _break_job(_is_plain, _without("type"), lambda _node: {}),
-    "chat.strict-format": _break_job(_is_plain, _with(format="uri"), _with(format="phone")),
-    "chat.strict-nesting": _break_job(_is_plain, _deep),
+    "chat.strict-required": _change_schemas(_is_filled_object, _without("required"), _partly_required),
+    "chat.strict-reference": _change_schemas(lambda node: "$ref" in node, _with(description="See there.")),
+    "chat.strict-keyword": _change_schemas(_is_plain, *(_forbid(keyword) for keyword in STRICT_FORBIDDEN)),
+    "chat.strict-type": _change_schemas(_is_plain, _without("type"), lambda _node: {}),
+    "chat.strict-format": _change_schemas(_is_plain, _with(format="uri"), _with(format="phone")),
+    "chat.strict-nesting": _change_schemas(_is_plain, _deep),
     "chat.strict-size": _break_size,
 }

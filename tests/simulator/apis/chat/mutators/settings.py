@@ -20,7 +20,7 @@ _IDENTIFIERS = {"prompt_cache_key": 64, "safety_identifier": 128}
 
 
 def _break_stop(body: Json, _: Random) -> Iterable[Json]:
-    if (older := changes.move(body, "gpt-4.1")) is not None:
+    if (older := changes.change_model(body, "gpt-4.1")) is not None:
         yield changes.change(older, stop=["a", "b", "c", "d", "e"])
 
 
@@ -41,12 +41,12 @@ def _break_stream_options(body: Json, _: Random) -> Iterable[Json]:
 
 
 def _break_top_logprobs(body: Json, _: Random) -> Iterable[Json]:
-    if (older := changes.move(body, "gpt-4.1")) is not None:
+    if (older := changes.change_model(body, "gpt-4.1")) is not None:
         yield changes.change(older, top_logprobs=2)
 
 
 def _break_both_limits(body: Json, _: Random) -> Iterable[Json]:
-    if (older := changes.move(body, "gpt-4.1")) is not None:
+    if (older := changes.change_model(body, "gpt-4.1")) is not None:
         yield changes.change(older, max_tokens=100, max_completion_tokens=100)
 
 
@@ -57,8 +57,8 @@ def _break_format_name(body: Json, _: Random) -> Iterable[Json]:
 
 
 def _break_audio(body: Json, _: Random) -> Iterable[Json]:
-    if (spoken := changes.move(body, "gpt-audio")) is not None:
-        yield changes.change(spoken, modalities=["text", "audio"])
+    if (texts := changes.change_model(body, "gpt-audio")) is not None:
+        yield changes.change(texts, modalities=["text", "audio"])
 
 
 def _break_json_word(body: Json, _: Random) -> Iterable[Json]:

@@ -37,13 +37,13 @@ def _break_duplicate(body: Json, chance: Random) -> Iterable[Json]:
 
 
 def _break_custom(body: Json, _: Random) -> Iterable[Json]:
-    older = changes.move(body, "gpt-4.1")
+    older = changes.change_model(body, "gpt-4.1")
     if older is not None:
         yield changes.with_tool(older, {"type": "custom", "custom": {"name": "run_anything"}})
 
 
 def _break_grammar(body: Json, _: Random) -> Iterable[Json]:
-    newer = changes.move(body, "gpt-5.2")
+    newer = changes.change_model(body, "gpt-5.2")
     if newer is None:
         return
     for syntax, definition in BROKEN:
@@ -90,10 +90,10 @@ def _break_effort(body: Json, _: Random) -> Iterable[Json]:
         ("gpt-5.6-luna", (None, "medium")),
         ("gpt-6-luna", (None, "max")),
     ):
-        if (newer := changes.move(body, model)) is not None:
+        if (newer := changes.change_model(body, model)) is not None:
             for effort in efforts:
                 yield changes.change(newer, reasoning_effort=effort)
-    if (quiet := changes.move(changes.without(body, "tools"), "gpt-6-astra")) is not None:
+    if (quiet := changes.change_model(changes.without(body, "tools"), "gpt-6-astra")) is not None:
         yield changes.change(quiet, tools=body["tools"])
 
 

@@ -12,7 +12,7 @@ _MOST_STATES = 5000
 
 def _limit_to(body: Json, mode: str, schema: Json) -> Json:
     changed = changes.with_function(body, parameters={"type": "OBJECT", "properties": {"it": schema}})
-    changes.nest(changes.request_in(changed), "tool_config", "function_calling_config")["mode"] = mode
+    changes.ensure_message(changes.request_in(changed), "tool_config", "function_calling_config")["mode"] = mode
     return changed
 
 

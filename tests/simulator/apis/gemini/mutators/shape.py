@@ -51,7 +51,7 @@ def _types(body: Json, _: Random) -> Iterable[Json]:
 
 def _enums(body: Json, _: Random) -> Iterable[Json]:
     changed = changes.with_function(body)
-    calling = changes.nest(changes.request_in(changed), "tool_config", "function_calling_config")
+    calling = changes.ensure_message(changes.request_in(changed), "tool_config", "function_calling_config")
     calling["mode"] = "REQUIRED"
     yield changed
     yield changes.with_config(body, thinking_config={"thinkingLevel": "MAX"})

@@ -47,13 +47,13 @@ def _search_beside(body: Json, chance: Random) -> Iterable[Json]:
 def _no_functions(body: Json, chance: Random) -> Iterable[Json]:
     changed = changes.with_tools(body)
     mode = chance.choice(("ANY", "AUTO", "NONE", "VALIDATED"))
-    changes.nest(changes.request_in(changed), "tool_config", "function_calling_config")["mode"] = mode
+    changes.ensure_message(changes.request_in(changed), "tool_config", "function_calling_config")["mode"] = mode
     yield changed
 
 
 def _choose(body: Json, mode: str | None, name: str) -> Json:
     changed = changes.with_function(body)
-    calling = changes.nest(changes.request_in(changed), "tool_config", "function_calling_config")
+    calling = changes.ensure_message(changes.request_in(changed), "tool_config", "function_calling_config")
     if mode is not None:
         calling["mode"] = mode
     calling["allowedFunctionNames"] = [name]
@@ -72,7 +72,7 @@ def _remove_declaration(body: Json, _: Random) -> Iterable[Json]:
 
 def _stream(body: Json, _: Random) -> Iterable[Json]:
     changed = changes.with_function(body)
-    calling = changes.nest(changes.request_in(changed), "tool_config", "function_calling_config")
+    calling = changes.ensure_message(changes.request_in(changed), "tool_config", "function_calling_config")
     calling["streamFunctionCallArguments"] = True
     yield changed
 

@@ -61,7 +61,7 @@ def _repeat(body: Json, _: Random) -> Iterator[Json]:
         yield from _with_answer(once, _thought(), _WORDS)
 
 
-def _bound(body: Json, _: Random) -> Iterator[Json]:
+def _bind_to_other_model(body: Json, _: Random) -> Iterator[Json]:
     bound = ("another conversation", parse_model_name(_BINDS))
     for moved in onto(body, _BINDS):
         yield from _with_answer(moved, _thought(bound=bound), _WORDS)
@@ -82,5 +82,5 @@ MUTATORS: dict[str, Mutate] = {
     "messages.thinking-signature": _alter,
     "messages.thinking-modified": _edit,
     "messages.thinking-reused": _repeat,
-    "messages.thinking-prefix": _bound,
+    "messages.thinking-prefix": _bind_to_other_model,
 }

@@ -20,8 +20,8 @@ def _repeat(body: Json, chance: Random) -> Iterator[Json]:
     with_ids = [item for item in items if item.get("id")]
     if with_ids:
         yield with_items(body, [*items, chance.choice(with_ids)])
-    said: Json = {"type": "message", "id": "msg_1", **USER}
-    yield with_items(body, [*items, said, said])
+    output: Json = {"type": "message", "id": "msg_1", **USER}
+    yield with_items(body, [*items, output, output])
 
 
 def _odden_call_name(body: Json, chance: Random) -> Iterator[Json]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 from dragoman.simulator.apis.rule import Json
-from simulator.apis.responses.changes import alter, items_of, places, stands_alone, with_items, without
+from simulator.apis.responses.changes import alter, is_standalone, items_of, places, with_items, without
 from simulator.mutation import Mutate
 
 
@@ -18,7 +18,7 @@ def _drop_answer(body: Json, _: Random) -> Iterator[Json]:
 
 
 def _answer_nothing(body: Json, _: Random) -> Iterator[Json]:
-    if not stands_alone(body):
+    if not is_standalone(body):
         return
     items = items_of(body)
     yield with_items(body, [*items, {"type": "function_call_output", "call_id": "call_lost", "output": "?"}])
@@ -40,7 +40,7 @@ def _repeat_call(body: Json, _: Random) -> Iterator[Json]:
 
 
 def _approve_nothing(body: Json, _: Random) -> Iterator[Json]:
-    if stands_alone(body):
+    if is_standalone(body):
         answer: Json = {"type": "mcp_approval_response", "approval_request_id": "mcpr_lost", "approve": True}
         yield with_items(body, [*items_of(body), answer])
 

@@ -6,7 +6,7 @@ from random import Random
 from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.responses.ids import ItemId, decode_item_id, encode_item_id
 from dragoman.simulator.apis.rule import Json
-from simulator.apis.responses.changes import alter, items_of, places, stands_alone, with_items, without
+from simulator.apis.responses.changes import alter, is_standalone, items_of, places, with_items, without
 from simulator.mutation import Mutate
 
 
@@ -27,14 +27,14 @@ def _drop_thought(body: Json, _: Random) -> Iterator[Json]:
         return
     items = items_of(body)
     issued = ItemId(prefix="msg", reply="ab" * 12, index=1, stored=False, after_thought=True)
-    said: Json = {
+    output: Json = {
         "type": "message",
         "role": "assistant",
         "id": encode_item_id(issued),
         "content": "Hello.",
         "status": "completed",
     }
-    yield with_items(body, [{"role": "user", "content": "Hi."}, said, *items])
+    yield with_items(body, [{"role": "user", "content": "Hi."}, output, *items])
     for number in places(items, "reasoning"):
         following = decode_item_id(str(items[number + 1].get("id"))) if number + 1 < len(items) else None
         if following is not None and following.after_thought:
@@ -45,7 +45,7 @@ def _forget(body: Json, _: Random) -> Iterator[Json]:
     items = items_of(body)
     issued = ItemId(prefix="rs", reply="cd" * 12, index=0, stored=False, after_thought=False)
     thought: Json = {"type": "reasoning", "id": encode_item_id(issued), "summary": []}
-    said: Json = {
+    output: Json = {
         "type": "message",
         "role": "assistant",
         "id": "msg_mutation",
@@ -53,8 +53,8 @@ def _forget(body: Json, _: Random) -> Iterator[Json]:
         "status": "completed",
     }
     if not any(item.get("id") == "msg_mutation" for item in items):
-        yield with_items(body, [thought, said, *items])
-    if stands_alone(body):
+        yield with_items(body, [thought, output, *items])
+    if is_standalone(body):
         yield with_items(body, [{"type": "item_reference", "id": encode_item_id(issued)}, *items])
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 from dragoman.simulator.apis.rule import Json
-from simulator.apis.responses.changes import OBJECT, change, on_model, stands_alone
+from simulator.apis.responses.changes import OBJECT, change, is_standalone, on_model
 from simulator.mutation import Mutate
 
 
@@ -19,7 +19,7 @@ def _rename_model(body: Json, chance: Random) -> Iterator[Json]:
 
 
 def _drop_input(body: Json, _: Random) -> Iterator[Json]:
-    if stands_alone(body):
+    if is_standalone(body):
         yield {name: value for name, value in body.items() if name != "input"}
         yield change(body, input=[])
 
@@ -30,7 +30,7 @@ def _add_states(body: Json, _: Random) -> Iterator[Json]:
 
 
 def _odden_state_id(body: Json, _: Random) -> Iterator[Json]:
-    if stands_alone(body):
+    if is_standalone(body):
         yield change(body, previous_response_id="chatcmpl-1")
         yield change(body, conversation="thread_1")
 
@@ -49,9 +49,9 @@ def _ask_for_json(body: Json, _: Random) -> Iterator[Json]:
 
 
 def _odden_format_name(body: Json, _: Random) -> Iterator[Json]:
-    wanted: Json = {"type": "json_schema", "schema": OBJECT}
+    expected: Json = {"type": "json_schema", "schema": OBJECT}
     for name in ("two words", "", "n" * 65):
-        yield change(body, text={"format": {**wanted, "name": name}})
+        yield change(body, text={"format": {**expected, "name": name}})
 
 
 def _odden_format_schema(body: Json, _: Random) -> Iterator[Json]:
@@ -63,8 +63,8 @@ def _odden_format_schema(body: Json, _: Random) -> Iterator[Json]:
         ({"type": "object", "properties": {"a": {"type": "array"}}}, False),
     )
     for schema, strict in schemas:
-        wanted = {"type": "json_schema", "name": "answer", "schema": schema, "strict": strict}
-        yield change(body, text={"format": wanted})
+        expected = {"type": "json_schema", "name": "answer", "schema": schema, "strict": strict}
+        yield change(body, text={"format": expected})
 
 
 def _cache_shortly(body: Json, _: Random) -> Iterator[Json]:
@@ -73,7 +73,7 @@ def _cache_shortly(body: Json, _: Random) -> Iterator[Json]:
 
 def _cache_early(body: Json, _: Random) -> Iterator[Json]:
     yield on_model(body, "gpt-5.4", prompt_cache_options={"mode": "explicit"})
-    if stands_alone(body):
+    if is_standalone(body):
         part: Json = {"type": "input_text", "text": "Hello, json.", "prompt_cache_breakpoint": {"mode": "explicit"}}
         yield on_model(body, "gpt-5.4", input=[{"role": "user", "content": [part]}])
 
