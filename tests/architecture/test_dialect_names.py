@@ -21,7 +21,6 @@ ELSEWHERE = {
 """The files outside that may have a dialect's name as a string, and why."""
 FILES = {
     "__init__",
-    "api",
     "compat",
     "decoder",
     "encoder",

@@ -1,6 +1,6 @@
 """Map paths to operations and dialects.
 
-The paths of a dialect are in its package (`api.py`); the gateway's own are here. The vendors' other endpoints are in
+The paths of a dialect are in its package (`API`); the gateway's own are here. The vendors' other endpoints are in
 `passthrough_paths`.
 """
 
