@@ -7,7 +7,6 @@ import urllib.request
 
 import pytest
 
-from dragoman.intercept.captured import CapturedToolCall
 from dragoman.intercept.exchange import (
     InterceptedExchange,
     SavedExchangeError,
@@ -17,6 +16,7 @@ from dragoman.intercept.exchange import (
     to_saved,
 )
 from dragoman.intercept.observers import ObserverFolders, observe_exchanges
+from dragoman.intercept.plan import CapturedToolCall
 from intercept.surroundings import between, upstream
 from server.processes import until
 

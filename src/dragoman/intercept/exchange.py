@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct, field
 
 from dragoman.http.message import Headers
-from dragoman.intercept.captured import CapturedToolCall
+from dragoman.intercept.plan import CapturedToolCall
 
 _MAX_KEPT = 8 << 20
 """The maximum number of reply bytes to keep."""
