@@ -10,7 +10,7 @@ import pytest
 from architecture.tree import PACKAGE, each, modules, name_of, parsed
 
 LEAVES = {"mcp", "intercept", "simulator", "console"}
-COMPOSERS = {"server", "doctor", "cli"}
+COMPOSERS = {"server", "cli"}
 SHARED = {("dragoman", "guard"), ("dragoman", "tasks")}
 """Modules at the top that every room with effects may import: they know no room themselves."""
 MAY_IMPORT = {
