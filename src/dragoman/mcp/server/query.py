@@ -193,7 +193,7 @@ class Query:
             return encode_start(await begin_turn(conversations, owner, query.session))
 
         unfinished = decode_start(await host.step("open", open_run))
-        system = service.settings.system
+        system = service.settings.system_prompt
         head = (Message(role="system", parts=(Text(text=system),)),) if system else ()
         agent = Agent(
             service.model(owner),
