@@ -47,8 +47,8 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _BODY_HEADERS = frozenset({"expect", "transfer-encoding", "content-encoding"})
 
 
-class ClientLimits(Struct, frozen=True, kw_only=True):
-    """Client limits: sizes in bytes, times in seconds."""
+class ClientLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Client limits (`[server.limits]`): sizes in bytes, times in seconds."""
 
     body: int = 64 << 20
     head: int = 64 << 10

@@ -8,11 +8,8 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 
-from msgspec import convert, to_builtins
-
 from dragoman.config import Config, ConfigError
 from dragoman.gateway.record import Observer
-from dragoman.http.connection import ClientLimits
 from dragoman.http.server import Server, listen
 from dragoman.server import log
 from dragoman.server.agent_services import AgentServices, open_agent_services
@@ -76,12 +73,11 @@ async def running(  # noqa: PLR0913  all but the configuration are keyword optio
         )
         access = _build_access(config, host)
         app = App(Services(gateway_services, access, observability, mcp_endpoint, interception, config.server.strict))
-        limits = convert(to_builtins(config.server.limits), ClientLimits)
         server = await stack.enter_async_context(
             listen(
                 app.handle,
                 (host, configured_port if port is None else port) if worker_context is None else worker_context.socket,
-                limits,
+                config.server.limits,
                 rejection_renderer=partial(build_rejection, app.paths),
                 grace=config.server.grace if grace is None else grace,
             )
