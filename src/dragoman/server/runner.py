@@ -15,11 +15,10 @@ from dragoman.server import log
 from dragoman.server.agent_services import AgentServices, open_agent_services
 from dragoman.server.app import App
 from dragoman.server.auth import Access, Key, find_host_names, hash_secret
-from dragoman.server.exchanges import Observability
+from dragoman.server.exchanges import Observability, WorkerContext
 from dragoman.server.handlers import Services, build_rejection
 from dragoman.server.interception import open_interception
 from dragoman.server.mcp import McpEndpoint
-from dragoman.server.peers import WorkerContext
 from dragoman.server.services import JobRunnerFactory, build_job_runner, open_gateway_services, open_tool_services
 from dragoman.tasks import start_task
 from dragoman.tools import Handler

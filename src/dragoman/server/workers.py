@@ -24,8 +24,8 @@ from msgspec.structs import replace
 
 from dragoman.config import Config, ConfigError
 from dragoman.http.server import url_of
+from dragoman.server.exchanges import Peers, WorkerContext
 from dragoman.server.metrics import SharedCounters, allocate_shared
-from dragoman.server.peers import Peers, WorkerContext
 from dragoman.server.runner import listen_address, serve, watch_stop_signals
 
 Job = Callable[[int], int]
