@@ -96,6 +96,23 @@ def test_no_two_modules_import_each_other():
     assert not {pair for pair in pairs if len(pair) > 1}
 
 
+def test_no_two_folders_import_each_other():
+    """A folder and one inside it, too: what both need is in the inner one, or in a third."""
+    known = {dotted(path): path.parent for path in SOURCES}
+    pairs = {
+        (path.parent, known[target[1:]])
+        for path in SOURCES
+        for target in imported(path, parsed(path))
+        if target[:1] == ("dragoman",) and target[1:] in known
+    }
+    both = {
+        (str(one.relative_to(PACKAGE)), str(other.relative_to(PACKAGE)))
+        for one, other in pairs
+        if (other, one) in pairs
+    }
+    assert not {pair for pair in both if pair[0] != pair[1] and "." not in pair}
+
+
 @each([p for p in SOURCES if dotted(p)[:1] == ("dialects",)])
 def test_a_dialect_never_imports_another(path):
     here = dotted(path)
