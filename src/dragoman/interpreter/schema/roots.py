@@ -15,7 +15,13 @@ from msgspec import structs
 
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.schema.closed import SchemaCloser, SchemaSubset
-from dragoman.interpreter.schema.conversion import ConvertedSchema, Note, keep_schema, note_history_changes
+from dragoman.interpreter.schema.conversion import (
+    ConvertedPiece,
+    ConvertedSchema,
+    Note,
+    keep_schema,
+    note_history_changes,
+)
 from dragoman.interpreter.schema.drafts import to_draft_2020
 from dragoman.interpreter.schema.nodes import (
     Node,
@@ -30,7 +36,6 @@ from dragoman.interpreter.schema.nodes import (
     rewrite,
 )
 from dragoman.interpreter.schema.object_root import locate_notes, to_object_root
-from dragoman.interpreter.schema.openapi_words import ConvertedPiece
 from dragoman.interpreter.schema.references import References, describe_reference, find_reference
 from dragoman.wire.json import Malformed, encode
 from dragoman.wire.pointer import escape
