@@ -32,11 +32,6 @@ def result_from(result: types.CallToolResult) -> ToolResult:
     return ToolResult(call_id="", content=tuple(content), failed=result.is_error)
 
 
-def content_from(blocks: Iterable[types.ContentBlock]) -> tuple[Content, ...]:
-    """Convert MCP content blocks to parts."""
-    return tuple(map(_to_part, blocks))
-
-
 def _to_part(block: types.ContentBlock) -> Content:
     match block:
         case types.TextContent(text=text):
@@ -115,16 +110,6 @@ def _log_hints(blocks: Iterable[Any]) -> None:
     hints = sorted({hint for block in blocks for hint in _HINTS if getattr(block, hint, None)})
     if hints:
         _LOG.debug("dropped display hints of a tool result: %s", ", ".join(hints))
-
-
-def result_to(result: ToolResult) -> types.CallToolResult:
-    """Convert a result to MCP; if exactly one part is a JSON object, it becomes the structured output."""
-    values = [_decode_data(part) for part in result.content if isinstance(part, Data)]
-    objects = [cast("Any", value) for value in values if isinstance(value, dict)]
-    structured = objects[0] if len(objects) == 1 and not result.failed else None
-    return types.CallToolResult(
-        content=content_to(result.content), structured_content=structured, is_error=result.failed
-    )
 
 
 def content_to(content: Iterable[Content]) -> list[types.ContentBlock]:
