@@ -16,7 +16,7 @@ from os import urandom
 from pathlib import Path
 from threading import Thread
 from time import monotonic, time
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, field
@@ -137,29 +137,15 @@ class SavedExchangeError(ValueError):
 
 def to_saved(exchange: InterceptedExchange) -> SavedExchange:
     """Convert an exchange to its saved form."""
-    return SavedExchange(
-        id=exchange.id,
-        name=exchange.name,
-        session=exchange.session,
-        upstream=exchange.upstream,
-        began=exchange.began,
-        seconds=exchange.seconds,
-        method=exchange.method,
-        target=exchange.target,
-        headers=tuple(exchange.headers),
-        came=encode_body(exchange.came),
-        target_left=exchange.target_left,
-        left=None if exchange.left == exchange.came else encode_body(exchange.left),
-        rules=exchange.rules,
-        problem=exchange.problem,
-        blocked=exchange.blocked,
-        status=exchange.status,
-        reply_headers=tuple(exchange.reply_headers),
-        reply_came=encode_body(exchange.reply_came),
-        reply_left=None if exchange.reply_left == exchange.reply_came else encode_body(exchange.reply_left),
-        is_cut=exchange.is_cut,
-        captured=tuple(map(_to_saved_call, exchange.captured)),
-    )
+    converted: dict[str, Any] = {
+        "came": encode_body(exchange.came),
+        "left": None if exchange.left == exchange.came else encode_body(exchange.left),
+        "reply_came": encode_body(exchange.reply_came),
+        "reply_left": None if exchange.reply_left == exchange.reply_came else encode_body(exchange.reply_left),
+        "captured": tuple(map(_to_saved_call, exchange.captured)),
+    }
+    kept = [name for name in SavedExchange.__struct_fields__ if name not in converted and name != "version"]
+    return SavedExchange(**{name: getattr(exchange, name) for name in kept}, **converted)
 
 
 def encode_exchange(exchange: InterceptedExchange) -> bytes:
