@@ -21,7 +21,7 @@ from dragoman.interpreter.schema.limits import (
     find_excesses,
     is_recursive,
 )
-from dragoman.interpreter.schema.nodes import as_node, list_names, properties_of, read_document, read_types
+from dragoman.interpreter.schema.nodes import as_node, list_names, properties_of, read_document, read_types, shorten
 from dragoman.wire.json import Malformed, decode
 from dragoman.wire.pointer import join
 
@@ -101,7 +101,10 @@ def check_arguments(schema: bytes | None, arguments: str, limit: int = 5) -> lis
     errors = compiled.find_errors(value, _LIMITS)
     if isinstance(errors, str):
         return [ArgumentError("", _UNLISTED[errors])]
-    return [ArgumentError(join(error.instance_path), _shorten(error.message)) for error in islice(errors, limit)]
+    return [
+        ArgumentError(join(error.instance_path), shorten(error.message, _MAX_MESSAGE))
+        for error in islice(errors, limit)
+    ]
 
 
 @lru_cache(maxsize=512)
@@ -139,7 +142,7 @@ def compile_schema(document: Any) -> "Validator | str":
             try:
                 return draft(document, offline=True, pattern_options=options)
             except (ValueError, TypeError) as error:
-                reasons.append(_shorten(getattr(error, "message", str(error))))
+                reasons.append(shorten(getattr(error, "message", str(error)), _MAX_MESSAGE))
     return reasons[1]
 
 
@@ -148,11 +151,7 @@ def find_schema_errors(document: Any, limit: int = 50) -> list[tuple[str, str]]:
     import jsonschema_rs  # noqa: PLC0415 - slow to import, and needed only for validation
 
     errors = jsonschema_rs.Draft202012Validator({"$ref": _META}).iter_errors(document)
-    return [(join(error.instance_path), _shorten(error.message)) for error in islice(errors, limit)]
-
-
-def _shorten(message: str) -> str:
-    return message if len(message) <= _MAX_MESSAGE else message[: _MAX_MESSAGE - 1] + "…"
+    return [(join(error.instance_path), shorten(error.message, _MAX_MESSAGE)) for error in islice(errors, limit)]
 
 
 MAX_NAME_LENGTH = 128
