@@ -13,11 +13,22 @@ from typing import Any, assert_never, cast
 
 import msgspec
 
-from dragoman.core.parts import Content, Data, Inline, Link, Media, MediaKind, Opaque, Plain, Stored, Text, ToolResult
+from dragoman.core.parts import (
+    Content,
+    Data,
+    Inline,
+    Link,
+    Media,
+    Opaque,
+    Plain,
+    Stored,
+    Text,
+    ToolResult,
+    media_kind_of,
+)
 from dragoman.mcp.sdk import ValidationError, types
 
 _LOG = logging.getLogger("dragoman.mcp")
-_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(?:;.*)?", re.ASCII)
 _HINTS = ("annotations", "icons", "meta")
 _NO_VALUE: Any = object()
@@ -53,7 +64,7 @@ def _to_part(block: types.ContentBlock) -> Content:
 def _build_media(data: str, media_type: str, name: str = "") -> Content:
     """Return media that every vendor can read; invalid media would make the vendor reject the whole conversation."""
     media_type = media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
-    kind = _KINDS.get(media_type.partition("/")[0], "document")
+    kind = media_kind_of(media_type)
     data = data if data.isalnum() else "".join(data.split())
     try:
         readable = len(base64.b64decode(data, validate=True)) > 0
