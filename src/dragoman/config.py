@@ -304,7 +304,7 @@ class _ConfigReader:
             raise self._build_error(
                 key, "the key is empty, which would authorise every client; set a key or remove the entry"
             )
-        if secret.startswith("sha256:"):
+        if secret.startswith(HASH_PREFIX):
             secret = secret.lower()
             if not _KEY_HASH.fullmatch(secret):
                 raise self._build_error(
