@@ -7,7 +7,7 @@ task's run.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Literal, Protocol, cast
+from typing import Annotated, Any, Protocol, cast
 
 import msgspec
 from mcp.server.mcpserver import Context
@@ -34,7 +34,6 @@ from dragoman.mcp.server.tasks import TaskJob
 from dragoman.tasks import TaskSet
 from dragoman.tools import Progress as ToolProgress
 
-ThinkingEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 _SCHEMES = ("https://", "http://", "gs://", "data:")
 APPROVAL_SECONDS = 300.0
 """The timeout in seconds for the user's answer."""
