@@ -150,7 +150,7 @@ _REFUSED = frozenset(
     {"allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"}
     | {"patternProperties", "propertyNames", "minProperties", "maxProperties", "unevaluatedProperties", "uniqueItems"}
 )
-_STRICT_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 _LOOKAROUND = re.compile(r"(?<!\\)(?:\\\\)*\(\?<?[=!]")
 """A lookahead or lookbehind, which OpenAI's strict mode rejects; the parenthesis is not escaped."""
 
@@ -178,7 +178,7 @@ def is_openai_strict(schema: bytes) -> bool:
 def _is_strict_node(node: Node) -> bool:
     if not _REFUSED.isdisjoint(node):
         return False
-    if "format" in node and node["format"] not in _STRICT_FORMATS:
+    if "format" in node and node["format"] not in _FORMATS:
         return False
     if isinstance(pattern := node.get("pattern"), str) and _LOOKAROUND.search(pattern):
         return False
@@ -189,7 +189,6 @@ def _is_strict_node(node: Node) -> bool:
     )
 
 
-_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 _CLOSED = b'{"type":"object","properties":{},"additionalProperties":false}'
 
 ANTHROPIC = SchemaSubset(

@@ -21,6 +21,7 @@ from dragoman.interpreter.schema.limits import (
     find_excesses,
     is_recursive,
 )
+from dragoman.interpreter.schema.metaschema import META
 from dragoman.interpreter.schema.nodes import as_node, list_names, properties_of, read_document, read_types, shorten
 from dragoman.wire.json import Malformed, decode
 from dragoman.wire.pointer import join
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 _PATTERN_SIZE = 1 << 20
 _BACKTRACKS = 10_000
 _MAX_MESSAGE = 500
-_META = "https://json-schema.org/draft/2020-12/schema"
-"""The meta-schema, which is built into the validator."""
 
 
 class ArgumentError(Struct, frozen=True):
@@ -150,13 +149,12 @@ def find_schema_errors(document: Any, limit: int = 50) -> list[tuple[str, str]]:
     """Return the first `limit` errors of a schema that cannot be compiled, as pairs of pointer and message."""
     import jsonschema_rs  # noqa: PLC0415 - slow to import, and needed only for validation
 
-    errors = jsonschema_rs.Draft202012Validator({"$ref": _META}).iter_errors(document)
+    errors = jsonschema_rs.Draft202012Validator({"$ref": META}).iter_errors(document)
     return [(join(error.instance_path), shorten(error.message, _MAX_MESSAGE)) for error in islice(errors, limit)]
 
 
-MAX_NAME_LENGTH = 128
-
-_NAME = re.compile(r"[A-Za-z0-9_.:/-]+")
+MAX_TOOL_NAME_LENGTH = 128
+TOOL_NAME = re.compile(r"[A-Za-z0-9_.:/-]+")
 
 
 class DefinitionError(Struct, frozen=True):
@@ -174,9 +172,9 @@ def check_definition(tool: Tool) -> list[DefinitionError]:
 def _check_name(name: str) -> Iterator[DefinitionError]:
     if not name:
         yield DefinitionError("/name", "a tool needs a name")
-    elif len(name) > MAX_NAME_LENGTH:
-        yield DefinitionError("/name", f"longer than {MAX_NAME_LENGTH} characters")
-    if name and not _NAME.fullmatch(name):
+    elif len(name) > MAX_TOOL_NAME_LENGTH:
+        yield DefinitionError("/name", f"longer than {MAX_TOOL_NAME_LENGTH} characters")
+    if name and not TOOL_NAME.fullmatch(name):
         yield DefinitionError("/name", "a name may contain only letters, digits and _ . : / -")
 
 
