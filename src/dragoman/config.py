@@ -18,13 +18,14 @@ from msgspec import Struct
 
 from dragoman.config_hints import keys_of, list_choices, suggest_key
 from dragoman.gateway.agents.settings import AgentTable, PriceTable
+from dragoman.http.connection import ClientLimits
 from dragoman.intercept.settings import InterceptSettingsError, InterceptTable, read_intercepts
 from dragoman.mcp.settings import McpTable, SettingsError, ToolServer, add_system_prompt, read_servers
 from dragoman.plugins import load_plugins
+from dragoman.tools.web.fetch import WebTable
 from dragoman.upstreams.kind import UpstreamTable
 from dragoman.upstreams.registry import KINDS
 from dragoman.upstreams.simulator import KIND as SIMULATOR
-from dragoman.web_settings import WebTable
 
 T = TypeVar("T")
 _KEY_HASH = re.compile(r"sha256:[0-9a-f]{64}")
@@ -64,17 +65,6 @@ class KeyTable(Table, frozen=True):
     concurrency: int = 0
 
 
-class LimitsTable(Table, frozen=True):
-    """`[server.limits]`: limits on the size and the duration of client requests."""
-
-    body: int = 64 << 20
-    head: int = 64 << 10
-    idle: float = 75.0
-    head_seconds: float = 10.0
-    body_seconds: float = 30.0
-    write_seconds: float = 60.0
-
-
 class RetriesTable(Table, frozen=True):
     """`[server.retries]`: how many times a failed upstream request is retried, and the delays in seconds."""
 
@@ -95,7 +85,7 @@ class ServerTable(Table, frozen=True):
     """Patterns of the web origins whose pages may send requests, in addition to the server's own origins."""
     strict: bool | Literal["all"] = False
     """Reject material losses, or with "all" every loss."""
-    limits: LimitsTable = LimitsTable()
+    limits: ClientLimits = ClientLimits()
     retries: RetriesTable = RetriesTable()
     hold: float = 10.0
     """Seconds to wait for the first event of an upstream stream before the response headers are sent.
@@ -314,7 +304,7 @@ class _ConfigReader:
             raise self._build_error(
                 key, "the key is empty, which would authorise every client; set a key or remove the entry"
             )
-        if secret.startswith("sha256:"):
+        if secret.startswith(HASH_PREFIX):
             secret = secret.lower()
             if not _KEY_HASH.fullmatch(secret):
                 raise self._build_error(

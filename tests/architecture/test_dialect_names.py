@@ -10,7 +10,7 @@ HOMES = ("dialects", "upstreams", "simulator")
 ELSEWHERE = {
     "server/endpoints/conversations.py": {"responses": "the Conversations API is a part of the Responses API"},
     "intercept/settings.py": {"gemini": "the clients that are intercepted are Gemini CLI and Google's SDKs"},
-    "doctor/checks.py": {"messages": "the test request is written in the dialect that most upstreams do not speak"},
+    "doctor.py": {"messages": "the test request is written in the dialect that most upstreams do not speak"},
     "cli/chat/commands.py": {"chat": "a saved conversation is in the dialect that most programs read"},
     "cli/chat/__init__.py": {"chat": "the verb `dragoman chat`, not the dialect"},
     "cli/chat/session.py": {"chat": "the verb, in the log"},
@@ -21,7 +21,6 @@ ELSEWHERE = {
 """The files outside that may have a dialect's name as a string, and why."""
 FILES = {
     "__init__",
-    "api",
     "compat",
     "decoder",
     "encoder",

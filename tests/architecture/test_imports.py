@@ -10,7 +10,7 @@ import pytest
 from architecture.tree import PACKAGE, each, modules, name_of, parse
 
 LEAVES = {"mcp", "intercept", "simulator", "console"}
-COMPOSERS = {"server", "doctor", "cli"}
+COMPOSERS = {"server", "cli"}
 SHARED = {("dragoman", "guard"), ("dragoman", "tasks")}
 """Modules at the top that every room with effects may import: they know no room themselves."""
 MAY_IMPORT = {
@@ -100,6 +100,23 @@ def test_no_two_modules_import_each_other():
         if dotted_name in graph[other]
     }
     assert not {pair for pair in pairs if len(pair) > 1}
+
+
+def test_no_two_folders_import_each_other():
+    """A folder and one inside it, too: what both need is in the inner one, or in a third."""
+    known = {get_dotted_name(path): path.parent for path in SOURCES}
+    pairs = {
+        (path.parent, known[target[1:]])
+        for path in SOURCES
+        for target in find_imports(path, parse(path))
+        if target[:1] == ("dragoman",) and target[1:] in known
+    }
+    both = {
+        (str(one.relative_to(PACKAGE)), str(other.relative_to(PACKAGE)))
+        for one, other in pairs
+        if (other, one) in pairs
+    }
+    assert not {pair for pair in both if pair[0] != pair[1] and "." not in pair}
 
 
 @each([p for p in SOURCES if get_dotted_name(p)[:1] == ("dialects",)])

@@ -15,7 +15,7 @@ from dragoman.http.message import Request
 from dragoman.intercept.settings import InterceptTable
 from dragoman.mcp.settings import ToolServer
 from dragoman.server.auth import Access, Key
-from dragoman.web_settings import WebTable
+from dragoman.tools.web.fetch import WebTable
 
 EXAMPLE = files("dragoman").joinpath("example.toml").read_text(encoding="utf-8")
 ENVIRONMENT = {

@@ -11,7 +11,7 @@ from dragoman.config import ConfigError, load
 from dragoman.core.parts import ToolCall
 from dragoman.server.services import open_tool_services
 from dragoman.tools.web import Settings
-from dragoman.web_settings import WebTable
+from dragoman.tools.web.fetch import WebTable
 
 
 def configure(tmp_path: Path, text: str):

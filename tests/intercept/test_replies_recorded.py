@@ -7,8 +7,7 @@ import pytest
 from dragoman.core.events import Failed, PartStarted
 from dragoman.core.parts import ToolCall
 from dragoman.dialects.registry import dialect_named
-from dragoman.intercept.captured import CapturedToolCall, Group
-from dragoman.intercept.plan import CallerTools, RewritePlan
+from dragoman.intercept.plan import CallerTools, CapturedToolCall, Group, RewritePlan
 from dragoman.intercept.replies import CallCapture, TurnRequest, choose_reply_form
 from dragoman.intercept.rewrite import rewrite_request
 from shelf import exchanges, needs_shelf

@@ -4,13 +4,11 @@ import json
 
 import pytest
 
-from dragoman.intercept.captured import CapturedToolCall, Group, digest_of
 from dragoman.intercept.document import GeminiDocument
 from dragoman.intercept.history_rules import insert_results, remove_prompt, restore_conversation
-from dragoman.intercept.plan import CallerTools, RewritePlan
+from dragoman.intercept.plan import CallerTools, CapturedToolCall, Group, RewritePlan, digest_of
 from dragoman.intercept.replies import TurnRequest, parse_turn_request
-from dragoman.intercept.request_rules import inject_tools, set_instructions, set_model, strip_tools
-from dragoman.intercept.rewrite import RULES, rewrite_request
+from dragoman.intercept.rewrite import RULES, inject_tools, rewrite_request, set_instructions, set_model, strip_tools
 
 MARK = "dt-0123456789abcdef"
 OTHER = "dt-fedcba9876543210"

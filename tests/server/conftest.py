@@ -16,7 +16,7 @@ from dragoman.http.server import run_in_thread
 from dragoman.server.runner import running
 from dragoman.simulator.runner import Running as Simulated
 from dragoman.simulator.runner import in_thread
-from dragoman.web_settings import WebTable
+from dragoman.tools.web.fetch import WebTable
 
 
 class Gateway:

@@ -7,6 +7,7 @@ import pytest
 
 from dragoman.sessions.runs import INTERRUPTED_AFTER, RunMessage
 from dragoman.sessions.values import Conflict
+from sessions.stored_runs import find_run
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ async def silent_for(store, owner, seconds):
 
 def test_a_run_is_read_in_the_order_it_was_written(ask, owner):
     ask(lambda store: begin(store, owner))
-    kept = ask(lambda store: store.runs.find(owner, "r"))
+    kept = ask(lambda store: find_run(store, owner, "r"))
     assert kept.entries == (b"first", b"second", b"third")
     assert (kept.status, kept.model, kept.summary) == ("running", "gemini-3-flash", b"{}")
 
@@ -37,15 +38,15 @@ def test_the_same_entry_again_changes_nothing(ask, owner):
     async def do(store):
         await begin(store, owner)
         await store.runs.add_entry(owner, "r", 2, b"another")
-        return await store.runs.find(owner, "r")
+        return await find_run(store, owner, "r")
 
     assert ask(do).entries == (b"first", b"second", b"third")
 
 
 def test_a_run_is_found_by_its_owner_only(ask, owner):
     ask(lambda store: begin(store, owner))
-    assert ask(lambda store: store.runs.find("somebody else", "r")) is None
-    assert ask(lambda store: store.runs.find(owner, "another")) is None
+    assert ask(lambda store: find_run(store, "somebody else", "r")) is None
+    assert ask(lambda store: find_run(store, owner, "another")) is None
 
 
 def test_a_second_run_of_one_name_is_a_conflict(ask, owner):
@@ -54,7 +55,7 @@ def test_a_second_run_of_one_name_is_a_conflict(ask, owner):
         with pytest.raises(Conflict):
             await store.runs.begin(owner, "r", "m", b"other")
         await store.runs.begin("somebody else " + owner, "r", "m", b"other")
-        return await store.runs.find(owner, "r")
+        return await find_run(store, owner, "r")
 
     assert ask(do).entries[0] == b"first"
 
@@ -62,11 +63,11 @@ def test_a_second_run_of_one_name_is_a_conflict(ask, owner):
 def test_a_run_without_heartbeats_is_interrupted_until_the_next_heartbeat(ask, owner):
     async def do(store):
         await begin(store, owner)
-        result = [(await store.runs.find(owner, "r")).status]
+        result = [(await find_run(store, owner, "r")).status]
         await silent_for(store, owner, INTERRUPTED_AFTER + 5)
-        result.append((await store.runs.find(owner, "r")).status)
+        result.append((await find_run(store, owner, "r")).status)
         await store.runs.update_heartbeat(owner, "r")
-        return [*result, (await store.runs.find(owner, "r")).status]
+        return [*result, (await find_run(store, owner, "r")).status]
 
     assert ask(do) == ["running", "interrupted", "running"]
 
@@ -77,7 +78,7 @@ def test_a_run_that_is_over_stays_as_it_ended(ask, owner):
         await store.runs.end(owner, "r", "finished", b'{"turns":2}')
         await store.runs.end(owner, "r", "cancelled", b"{}")
         await silent_for(store, owner, INTERRUPTED_AFTER + 5)
-        return await store.runs.find(owner, "r")
+        return await find_run(store, owner, "r")
 
     kept = ask(do)
     assert (kept.status, kept.summary) == ("finished", b'{"turns":2}')
@@ -88,7 +89,7 @@ def test_one_entry_may_take_the_place_of_all(ask, owner):
         await begin(store, owner)
         await store.runs.replace_entries(owner, "r", 3, b"all")
         await store.runs.add_entry(owner, "r", 4, b"more")
-        return await store.runs.find(owner, "r")
+        return await find_run(store, owner, "r")
 
     assert ask(do).entries == (b"all", b"more")
 
@@ -99,10 +100,10 @@ def test_a_run_is_forgotten_alone_or_when_it_is_old(ask, owner):
         await begin(store, owner, "other")
         assert await store.runs.delete(owner, "r")
         assert not await store.runs.delete(owner, "r")
-        assert (await store.runs.find(owner, "other")).entries
+        assert (await find_run(store, owner, "other")).entries
         await store.purge(time() + 10)
         await begin(store, owner, "other")  # nothing of the old one stands in its way
-        return await store.runs.find(owner, "other")
+        return await find_run(store, owner, "other")
 
     assert len(ask(do).entries) == 3
 
@@ -116,7 +117,7 @@ def test_a_run_may_reuse_the_name_of_a_finished_run_but_not_of_a_running_one(ask
         await store.runs.begin(owner, "r", "m", b"new", replaces_ended=True)
         await store.runs.end(owner, "r", "completed", b"{}")
         await store.runs.begin(owner, "r", "m", b"newer", replaces_ended=True)
-        return await store.runs.find(owner, "r")
+        return await find_run(store, owner, "r")
 
     assert (found := ask(do)).entries == (b"newer",)
     assert found.status == "running"

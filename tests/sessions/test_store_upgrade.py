@@ -28,6 +28,7 @@ from dragoman.sessions.runs import RunMessage
 from dragoman.sessions.store import Store, open_store
 from dragoman.simulator.runner import in_thread
 from dragoman.tools import tool
+from sessions.stored_runs import find_run
 
 DUMPS = Path(__file__).parent / "dumps"
 OWNER = "local"
@@ -89,10 +90,10 @@ def test_every_kind_of_row_is_read(old_store):
         assert signatures.keys() == {SIGNED_CALL, TRIP_CALL, RESPONSE_CALL}
         assert {issuer for found in signatures.values() for issuer, _ in found.values()} == {"google"}
         assert await store.find_blobs(OWNER, ["call_aside"]) == {"call_aside": b'{"kept":"aside"}'}
-        finished = await store.runs.find(OWNER, "a-finished-run")
+        finished = await find_run(store, OWNER, "a-finished-run")
         assert (finished.status, finished.summary) == ("finished", b'{"turns":1}')
         assert finished.entries == (b'{"first":1}', b'{"second":2}')
-        assert (await store.runs.find(OWNER, "a-silent-run")).status == "interrupted"
+        assert (await find_run(store, OWNER, "a-silent-run")).status == "interrupted"
         assert RunMessage(OWNER, "a-silent-run", "q1", b'{"yes":true}') in await store.runs.list_messages()
         # The holder is long gone, so the claim is free.
         assert await store.claims.acquire(OWNER, "a claim", "another holder")
@@ -195,7 +196,7 @@ def test_a_stored_signature_goes_back_on_the_call_of_a_client_that_dropped_it(cl
 
 def test_an_interrupted_run_has_failed_and_its_history_continues(client, simulator, old_store):
     assert client.responses.retrieve(INTERRUPTED).status == "failed"
-    run = with_store(old_store, lambda store: store.runs.find(OWNER, f"run_{INTERRUPTED}"))
+    run = with_store(old_store, lambda store: find_run(store, OWNER, f"run_{INTERRUPTED}"))
     assert run.status == "interrupted"
     history = closed([message for entry in run.entries for message in decode_messages(entry)])
     assert [type(part) for message in history for part in message.parts] == [Text, ToolCall, ToolResult]

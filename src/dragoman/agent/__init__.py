@@ -4,8 +4,8 @@ Rules of this package: it knows only the core types and the tools. A model is a 
 the same type.
 """
 
-from dragoman.agent.approvals import ApprovalRequest, Approvals, Approve, Decision
 from dragoman.agent.artifacts import Artifacts
+from dragoman.agent.config import ApprovalRequest, Approvals, Approve, Decision
 from dragoman.agent.history import Compaction, closed, summary_by, unfold_turns
 from dragoman.agent.limits import Control, Limits, Statistics, StopReason
 from dragoman.agent.loop import Agent

@@ -19,8 +19,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct, structs
 
-from dragoman.agent.approvals import ApprovalRequest, Decision, is_yes, topic_of
-from dragoman.agent.config import AgentConfig
+from dragoman.agent.config import AgentConfig, ApprovalRequest, Decision, is_yes, topic_of
 from dragoman.agent.history import SUMMARY, UNTRUSTED_SUMMARY
 from dragoman.agent.limits import Limits
 from dragoman.agent.model import wrap_errors

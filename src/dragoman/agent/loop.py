@@ -13,8 +13,7 @@ from uuid import uuid4
 
 from msgspec import structs
 
-from dragoman.agent.approvals import Approve
-from dragoman.agent.config import AgentConfig, Price
+from dragoman.agent.config import AgentConfig, Approve, Price
 from dragoman.agent.history import Compaction
 from dragoman.agent.limits import CancelMode, Control, Limits, add_usage
 from dragoman.agent.model import Model

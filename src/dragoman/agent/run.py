@@ -30,7 +30,7 @@ from dragoman.agent.history import (
 from dragoman.agent.limits import Control, Statistics, StoppedError, StopReason, add_usage
 from dragoman.agent.model import stream_events, wrap_errors
 from dragoman.agent.runtime import Runtime
-from dragoman.agent.steps import CallEnded, Compacted, GuardedRecorder, NullRecorder, RunEnded, TurnEnded
+from dragoman.agent.steps import CallEnded, Compacted, GuardedRecorder, RunEnded, TurnEnded
 from dragoman.core.parts import AnyPart, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice, count_leading_systems
@@ -117,7 +117,7 @@ class Run:
         run, request = run_input.run, run_input.request
         self._config, self._runtime, self._run, self._control = config, runtime, run, control
         self._executor, self._limits = config.executor, config.limits
-        self._recorder = GuardedRecorder(config.recorder) if config.recorder is not None else NullRecorder()
+        self._recorder = GuardedRecorder(config.recorder)
         self._request = add_tools(request, self._executor.registry)
         self._client_tools = find_client_tools(request, self._executor.registry)
         self._is_forbidden = request.tool_choice is not None and request.tool_choice.mode == "none"

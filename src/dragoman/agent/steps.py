@@ -7,6 +7,7 @@ result as soon as there is one, so that after an interruption it is known which 
 `history.closed` turns the recorded messages into a valid history.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from msgspec import Struct
@@ -115,43 +116,28 @@ class Recorder(Protocol):
 
 
 class GuardedRecorder:
-    """A recorder whose unexpected errors become problems of the run."""
+    """The recorder of a run, if there is one: its unexpected errors become problems of the run."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder | None) -> None:
         self._recorder = recorder
 
     async def begin(self, run: str, request: Request) -> None:
         """Record the start of a run."""
-        with wrap_errors("the recorder"):
-            await self._recorder.begin(run, request)
+        await self._record(lambda recorder: recorder.begin(run, request))
 
     async def add(self, run: str, messages: tuple[Message, ...]) -> None:
         """Record messages."""
-        with wrap_errors("the recorder"):
-            await self._recorder.add(run, messages)
+        await self._record(lambda recorder: recorder.add(run, messages))
 
     async def replace(self, run: str, messages: tuple[Message, ...]) -> None:
         """Record a replaced history."""
-        with wrap_errors("the recorder"):
-            await self._recorder.replace(run, messages)
+        await self._record(lambda recorder: recorder.replace(run, messages))
 
     async def end(self, ended: RunEnded) -> None:
         """Record the end of a run."""
-        with wrap_errors("the recorder"):
-            await self._recorder.end(ended)
+        await self._record(lambda recorder: recorder.end(ended))
 
-
-class NullRecorder:
-    """A recorder that stores nothing."""
-
-    async def begin(self, run: str, request: Request) -> None:
-        """Do nothing."""
-
-    async def add(self, run: str, messages: tuple[Message, ...]) -> None:
-        """Do nothing."""
-
-    async def replace(self, run: str, messages: tuple[Message, ...]) -> None:
-        """Do nothing."""
-
-    async def end(self, ended: RunEnded) -> None:
-        """Do nothing."""
+    async def _record(self, write: Callable[[Recorder], Awaitable[None]]) -> None:
+        if self._recorder is not None:
+            with wrap_errors("the recorder"):
+                await write(self._recorder)

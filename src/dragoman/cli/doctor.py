@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dragoman.config import Config
-    from dragoman.doctor.checks import Check
+    from dragoman.doctor import Check
 
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     import asyncio  # noqa: PLC0415  only for this verb
 
     from dragoman.config import ConfigError, load  # noqa: PLC0415
-    from dragoman.doctor.checks import Check  # noqa: PLC0415
+    from dragoman.doctor import Check  # noqa: PLC0415
     from dragoman.server.runner import listen_address  # noqa: PLC0415
 
     report = _print_json if options.json else _print_line
@@ -65,14 +65,14 @@ def _check_models(config: "Config", models: "list[str]") -> None:
 
 
 async def _run_checks(config: "Config", options: argparse.Namespace, report: "Callable[[Check], None]") -> bool:
-    from dragoman.doctor.checks import check_upstreams  # noqa: PLC0415  only for this verb
+    from dragoman.doctor import check_upstreams  # noqa: PLC0415  only for this verb
 
     passed = True
     async for check in check_upstreams(config, options.model, options.timeout):
         report(check)
         passed = passed and check.ok
     if (config.tools or config.agents) and not options.model:
-        from dragoman.doctor.checks import check_tools  # noqa: PLC0415  only if any are configured
+        from dragoman.doctor import check_tools  # noqa: PLC0415  only if any are configured
 
         async for check in check_tools(config, options.timeout):
             report(check)

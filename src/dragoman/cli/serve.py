@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _serve_workers(config: "Config", count: int) -> int:
     from dragoman.http.server import choose_runner  # noqa: PLC0415  only for this verb
-    from dragoman.server.process.workers import Workers  # noqa: PLC0415  not for one process
+    from dragoman.server.workers import Workers  # noqa: PLC0415  not for one process
 
     workers = Workers(config, count, choose_runner())
     return workers.serve(lambda: _print_address(config, workers.base_url))

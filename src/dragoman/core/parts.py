@@ -10,6 +10,7 @@ CallForm = Literal["json", "text"]
 Executor = Literal["client", "provider"]
 """Who runs a call: the client, or the model's provider, which sends the result in the same reply."""
 MediaKind = Literal["image", "document", "audio", "video"]
+_MEDIA_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 
 
 class Signature(Struct, frozen=True):
@@ -114,6 +115,11 @@ class Media(Part, frozen=True, kw_only=True, eq=False):
     media_type: str
     source: Inline | Link | Plain | Stored
     name: str = ""
+
+
+def media_kind_of(media_type: str) -> MediaKind:
+    """Return the kind of media of a media type in lower case; what is not an image, audio or video is a document."""
+    return _MEDIA_KINDS.get(media_type.partition("/")[0], "document")
 
 
 class Refusal(Part, frozen=True, kw_only=True, eq=False):

@@ -19,7 +19,7 @@ from dragoman.wire.json_stream import ArrayFramer
 
 _BLANK_LINE = b"\n"
 """The only heartbeat that every client ignores."""
-_SSE_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+SSE_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 _ARRAY_HEADERS = {"content-type": "application/json; charset=UTF-8", "cache-control": "no-cache"}
 
 
@@ -70,7 +70,7 @@ class Heartbeat:
         """Send the response head and the events that were held back."""
         record = self._record
         record.status = 200
-        headers = build_response_headers(record, _SSE_HEADERS if self._array_framer is None else _ARRAY_HEADERS)
+        headers = build_response_headers(record, SSE_HEADERS if self._array_framer is None else _ARRAY_HEADERS)
         self._exchange.start(200, headers, first=self.held_events)
         self.held_events = b""
         self.has_sent = True

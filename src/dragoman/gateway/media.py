@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from dragoman.core.parts import MediaKind
+from dragoman.core.parts import media_kind_of
 from dragoman.core.problems import Problem
 from dragoman.http.addresses import LinkRefused
 from dragoman.http.safe_fetch import ByteBudget, ExpiringCache, GuardedFetcher
@@ -107,7 +107,6 @@ _MAGIC_BYTES: tuple[tuple[int, bytes, str], ...] = (
 )
 """Offset, magic bytes and media type; the first match counts."""
 _TEXT_TYPES = frozenset({"application/json", "application/xml", "application/javascript"})
-_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 
 
 def sniff_media_type(body: bytes, declared_type: str) -> str:
@@ -125,8 +124,3 @@ def _is_utf8_text(body: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return b"\0" not in body
-
-
-def media_kind_of(media_type: str) -> MediaKind:
-    """Return the kind of media that a media type belongs to."""
-    return _KINDS.get(media_type.partition("/")[0], "document")

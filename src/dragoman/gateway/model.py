@@ -32,7 +32,7 @@ from dragoman.interpreter.errors import adapt_error_reply
 from dragoman.interpreter.ids import generate_id
 from dragoman.interpreter.ledger import open_reply_ledger
 from dragoman.interpreter.signatures import find_unknown_ids, find_unsigned_calls
-from dragoman.interpreter.text_calls.detector import CallDetector
+from dragoman.interpreter.text_call_detector import CallDetector
 from dragoman.interpreter.translation import Links, MissingLinks, Translation
 from dragoman.interpreter.undo import ReplyPipeline
 

@@ -22,10 +22,9 @@ from dragoman.core.losses import Loss, Strict
 from dragoman.core.parts import AnyPart, Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
-from dragoman.intercept.captured import CapturedToolCall, Group, digest_of
 from dragoman.intercept.document import ObjectFields, items_of
 from dragoman.intercept.history_rules import result_of
-from dragoman.intercept.plan import CallerTools
+from dragoman.intercept.plan import CallerTools, CapturedToolCall, Group, digest_of
 from dragoman.intercept.sessions import InterceptSession
 from dragoman.intercept.settings import DIALECT, PROMPT, URL, InterceptTable
 from dragoman.intercept.turns import CallerTurn

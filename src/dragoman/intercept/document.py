@@ -4,18 +4,16 @@ In Code Assist's envelope the same fields are one level deeper. Google accepts s
 field is found under either name, and written as the client wrote it.
 """
 
-import re
-
 from dragoman.wire import json
+from dragoman.wire.lookup import to_snake_case
 from dragoman.wire.splice import remove_member, set_member
 
 _INNER = "request"
-_CAPITAL = re.compile(r"[A-Z]")
 
 
 def find_member_name(members: dict[str, bytes], name: str) -> str:
     """Return how the field `name` (in camelCase) is spelled in `members`; `name` itself if it is missing."""
-    snake = _CAPITAL.sub(lambda found: "_" + found[0].lower(), name)
+    snake = to_snake_case(name)
     return snake if snake in members and name not in members else name
 
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from dragoman.intercept.captured import CapturedToolCall, Group, digest_of
 from dragoman.intercept.document import GeminiDocument, ObjectFields, items_of, join_items
-from dragoman.intercept.plan import RewritePlan
+from dragoman.intercept.plan import CapturedToolCall, Group, RewritePlan, digest_of
 from dragoman.wire import json
 
 MODEL = "model"

@@ -15,10 +15,8 @@ from dragoman.http.client import Client, Deadlines, Incoming, Outgoing
 from dragoman.http.exchange import ClientDisconnected, Exchange
 from dragoman.http.message import Headers, Origin
 from dragoman.http.upstream_connection import ConnectionFailure
-from dragoman.intercept.captured import Group, digest_of
-from dragoman.intercept.exchange import ExchangeObserver, InterceptedExchange
-from dragoman.intercept.observers import ObserverFolders
-from dragoman.intercept.plan import RewritePlan
+from dragoman.intercept.exchange import ExchangeObserver, InterceptedExchange, ObserverFolders
+from dragoman.intercept.plan import Group, RewritePlan, digest_of
 from dragoman.intercept.replies import TurnRequest, build_reply, parse_turn_request
 from dragoman.intercept.reply_filter import ReplyFilter, parse_refusal
 from dragoman.intercept.rewrite import RewrittenRequest, rewrite_request

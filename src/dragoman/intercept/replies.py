@@ -13,9 +13,9 @@ from uuid import uuid4
 from msgspec import Struct
 
 from dragoman.core.parts import ToolCall
-from dragoman.intercept.captured import CapturedToolCall
 from dragoman.intercept.document import ObjectFields, items_of, join_items
 from dragoman.intercept.history_rules import call_of
+from dragoman.intercept.plan import CapturedToolCall
 from dragoman.wire import json
 from dragoman.wire.json import Malformed
 from dragoman.wire.json_stream import JsonStreamReader

@@ -7,7 +7,7 @@ from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
-from dragoman.intercept.captured import CapturedToolCall, Group, digest_of
+from dragoman.intercept.plan import CapturedToolCall, Group, digest_of
 from dragoman.intercept.replies import CallCapture, TurnRequest, choose_reply_form, to_tool_call
 from dragoman.intercept.rewrite import RewrittenRequest
 from dragoman.intercept.sessions import InterceptSession

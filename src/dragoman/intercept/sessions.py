@@ -11,8 +11,7 @@ from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.core.serialization import decode_messages, encode_messages
-from dragoman.intercept.captured import CapturedToolCall, Group
-from dragoman.intercept.plan import CallerTools, RewritePlan
+from dragoman.intercept.plan import CallerTools, CapturedToolCall, Group, RewritePlan
 from dragoman.intercept.settings import MARK, InterceptTable
 from dragoman.intercept.turns import CallerTurn
 from dragoman.interpreter.undo import Undo

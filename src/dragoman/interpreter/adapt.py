@@ -22,7 +22,7 @@ from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.request_fields import adapt_identity, adapt_sampling, find_max_tokens
 from dragoman.interpreter.signature_envelopes import join_thoughts, open_envelopes
 from dragoman.interpreter.signatures import has_envelope
-from dragoman.interpreter.text_calls.prompt import describe_tools
+from dragoman.interpreter.text_call_prompt import describe_tools
 from dragoman.interpreter.tools import adapt_request_tools
 from dragoman.interpreter.translation import MissingLinks
 from dragoman.interpreter.turns import end_with_user

@@ -26,7 +26,7 @@ from dragoman.interpreter.ledger import Ledger, open_request_ledger, reject_loss
 from dragoman.interpreter.pairing import pair_calls
 from dragoman.interpreter.signature_envelopes import remove_foreign_envelopes
 from dragoman.interpreter.signatures import find_unsigned_calls, has_envelope, restore_signatures
-from dragoman.interpreter.text_calls.prompt import describe_tools
+from dragoman.interpreter.text_call_prompt import describe_tools
 from dragoman.interpreter.tools import adapt_request_tools
 from dragoman.interpreter.translate import complete_request, render
 from dragoman.interpreter.translation import Links, SignatureLookup, Translation

@@ -7,7 +7,7 @@ from urllib.parse import unquote_to_bytes
 
 from msgspec import structs
 
-from dragoman.core.parts import Inline, Link, Media, MediaKind, Plain, Stored, Text
+from dragoman.core.parts import Inline, Link, Media, Plain, Stored, Text, media_kind_of
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
@@ -55,7 +55,6 @@ _IMAGE_HEADS = (
     (re.compile(rb"....ftypavif", re.DOTALL), "image/avif"),
 )
 """The first bytes of image formats, and their media types."""
-_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 _ALIASES = {
     "image/jpg": "image/jpeg",
     "image/pjpeg": "image/jpeg",
@@ -175,8 +174,8 @@ def _guess_type(part: Media) -> Media:
     if part.media_type or not isinstance(part.source, Inline | Link):
         return part
     if isinstance(part.source, Link):
-        kind = _KINDS.get(_find_type_by_extension(part.source).partition("/")[0])
-        return structs.replace(part, kind=kind) if kind is not None and part.kind == "document" else part
+        kind = media_kind_of(_find_type_by_extension(part.source))
+        return structs.replace(part, kind=kind) if kind != "document" and part.kind == "document" else part
     data = part.source.data
     by_name = _TYPES.get(part.name.rpartition(".")[2].lower())
     found = by_name or next((by_magic for start, by_magic in _MAGIC_PREFIXES.items() if data.startswith(start)), "")
@@ -201,7 +200,7 @@ def _correct_image_type(part: Media, adaptation: Adaptation) -> Media:
 
 def _set_type(part: Media, media_type: str) -> Media:
     """Set the media type; a part of kind "document" also gets the kind of that type."""
-    kind = _KINDS.get(media_type.partition("/")[0].lower(), "document") if part.kind == "document" else part.kind
+    kind = media_kind_of(media_type.lower()) if part.kind == "document" else part.kind
     return structs.replace(part, media_type=media_type, kind=kind)
 
 

@@ -19,7 +19,7 @@ from dragoman.interpreter.foreign_fields import report_unknown_in_reply
 from dragoman.interpreter.ids import build_call_id_stem, generate_id, to_plain_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.signature_envelopes import UNSIGNED, find_item_id, seal_signature
-from dragoman.interpreter.text_calls.detector import CallDetector
+from dragoman.interpreter.text_call_detector import CallDetector
 from dragoman.interpreter.undo import NO_UNDO, Undo
 from dragoman.wire import json
 

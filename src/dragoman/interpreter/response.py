@@ -22,7 +22,7 @@ from dragoman.interpreter.reply_adapter import (
     has_other_envelope,
 )
 from dragoman.interpreter.reply_fields import can_cite, drop_reply_fields
-from dragoman.interpreter.text_calls.detector import detect_calls
+from dragoman.interpreter.text_call_detector import detect_calls
 from dragoman.interpreter.undo import restore_call
 
 

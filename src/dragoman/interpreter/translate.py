@@ -21,7 +21,7 @@ from dragoman.interpreter.passthrough import pass_on, remove_foreign_signatures
 from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.request_history import RequestHistory
 from dragoman.interpreter.signatures import UnsignedCall, find_unknown_ids, find_unsigned_calls, restore_signatures
-from dragoman.interpreter.text_calls.prompt import describe_tools
+from dragoman.interpreter.text_call_prompt import describe_tools
 from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
 from dragoman.interpreter.translation import Links, SignatureLookup, Translation, TranslationTask
 from dragoman.interpreter.turns import CONTINUED

@@ -13,11 +13,22 @@ from typing import Any, assert_never, cast
 
 import msgspec
 
-from dragoman.core.parts import Content, Data, Inline, Link, Media, MediaKind, Opaque, Plain, Stored, Text, ToolResult
+from dragoman.core.parts import (
+    Content,
+    Data,
+    Inline,
+    Link,
+    Media,
+    Opaque,
+    Plain,
+    Stored,
+    Text,
+    ToolResult,
+    media_kind_of,
+)
 from dragoman.mcp.sdk import ValidationError, types
 
 _LOG = logging.getLogger("dragoman.mcp")
-_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(?:;.*)?", re.ASCII)
 _HINTS = ("annotations", "icons", "meta")
 _NO_VALUE: Any = object()
@@ -30,11 +41,6 @@ def result_from(result: types.CallToolResult) -> ToolResult:
         content = _add_structured(content, result.structured_content)
     _log_hints(result.content)
     return ToolResult(call_id="", content=tuple(content), failed=result.is_error)
-
-
-def content_from(blocks: Iterable[types.ContentBlock]) -> tuple[Content, ...]:
-    """Convert MCP content blocks to parts."""
-    return tuple(map(_to_part, blocks))
 
 
 def _to_part(block: types.ContentBlock) -> Content:
@@ -58,7 +64,7 @@ def _to_part(block: types.ContentBlock) -> Content:
 def _build_media(data: str, media_type: str, name: str = "") -> Content:
     """Return media that every vendor can read; invalid media would make the vendor reject the whole conversation."""
     media_type = media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
-    kind = _KINDS.get(media_type.partition("/")[0], "document")
+    kind = media_kind_of(media_type)
     data = data if data.isalnum() else "".join(data.split())
     try:
         readable = len(base64.b64decode(data, validate=True)) > 0
@@ -115,16 +121,6 @@ def _log_hints(blocks: Iterable[Any]) -> None:
     hints = sorted({hint for block in blocks for hint in _HINTS if getattr(block, hint, None)})
     if hints:
         _LOG.debug("dropped display hints of a tool result: %s", ", ".join(hints))
-
-
-def result_to(result: ToolResult) -> types.CallToolResult:
-    """Convert a result to MCP; if exactly one part is a JSON object, it becomes the structured output."""
-    values = [_decode_data(part) for part in result.content if isinstance(part, Data)]
-    objects = [cast("Any", value) for value in values if isinstance(value, dict)]
-    structured = objects[0] if len(objects) == 1 and not result.failed else None
-    return types.CallToolResult(
-        content=content_to(result.content), structured_content=structured, is_error=result.failed
-    )
 
 
 def content_to(content: Iterable[Content]) -> list[types.ContentBlock]:

@@ -24,7 +24,7 @@ from dragoman.http.message import Request
 from dragoman.server.metrics import SharedCounters
 
 _MAX_KNOWN_HOSTS = 64
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Key(Struct, frozen=True, kw_only=True):
@@ -123,7 +123,7 @@ def find_host_names(listen_host: str, configured: Iterable[str]) -> frozenset[st
     """Return the allowed host names; empty (all are allowed) for a wildcard address without configured hosts."""
     if listen_host in {"0.0.0.0", "::"}:  # noqa: S104  compared, not bound
         return frozenset(configured)
-    return frozenset({*_LOOPBACK, listen_host.lower(), *configured})
+    return frozenset({*LOOPBACK_HOSTS, listen_host.lower(), *configured})
 
 
 def _strip_port(host: str) -> str:

@@ -30,8 +30,8 @@ from dragoman.http.exchange import Exchange
 from dragoman.http.message import Request
 from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.intercept.caller import CallerHandler, parse_caller_request
-from dragoman.intercept.captured import digest_of
 from dragoman.intercept.exchange import ExchangeObserver, InterceptedExchange
+from dragoman.intercept.plan import digest_of
 from dragoman.intercept.proxy import InterceptHandler, UpstreamAddress
 from dragoman.intercept.sessions import (
     InterceptSession,

@@ -8,6 +8,8 @@ import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from dragoman import __version__
 from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool
@@ -72,20 +74,12 @@ class McpEndpoint:
 
     def _build_server(self) -> "McpApp":
         from dragoman.mcp.server.server import McpApp, load_fixtures  # noqa: PLC0415
-        from dragoman.mcp.server.service import Service, ServiceSettings  # noqa: PLC0415  the SDK is an extra
+        from dragoman.mcp.server.service import Service  # noqa: PLC0415  the SDK is an extra
 
         services = self._services
         table = services.config.mcp
-        settings = ServiceSettings(
-            model=services.default_model,
-            search_model=table.search_model,
-            system=table.system_prompt,
-            max_turns=table.max_turns,
-            seconds=table.seconds,
-            destinations=table.destinations,
-        )
         service = Service(
-            settings=settings,
+            settings=replace(table, model=services.default_model),
             model=lambda owner: services.build_model(owner, _CLIENT_NAME),
             search_tool=self._find_search_tool,
             executor=services.tool_services.executor,

@@ -8,26 +8,21 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 
-from msgspec import convert, to_builtins
-
-from dragoman.config import Config, ConfigError
+from dragoman.config import HASH_PREFIX, Config, ConfigError
 from dragoman.gateway.record import Observer
-from dragoman.http.connection import ClientLimits
 from dragoman.http.server import Server, listen
 from dragoman.server import log
 from dragoman.server.agent_services import AgentServices, open_agent_services
 from dragoman.server.app import App
-from dragoman.server.auth import Access, Key, find_host_names, hash_secret
-from dragoman.server.exchanges import Observability
+from dragoman.server.auth import LOOPBACK_HOSTS, Access, Key, find_host_names, hash_secret
+from dragoman.server.exchanges import Observability, WorkerContext
 from dragoman.server.handlers import Services, build_rejection
 from dragoman.server.interception import open_interception
 from dragoman.server.mcp import McpEndpoint
-from dragoman.server.peers import WorkerContext
 from dragoman.server.services import JobRunnerFactory, build_job_runner, open_gateway_services, open_tool_services
 from dragoman.tasks import start_task
 from dragoman.tools import Handler
 
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _LAST_PORT = 65535
 
 
@@ -76,12 +71,11 @@ async def running(  # noqa: PLR0913  all but the configuration are keyword optio
         )
         access = _build_access(config, host)
         app = App(Services(gateway_services, access, observability, mcp_endpoint, interception, config.server.strict))
-        limits = convert(to_builtins(config.server.limits), ClientLimits)
         server = await stack.enter_async_context(
             listen(
                 app.handle,
                 (host, configured_port if port is None else port) if worker_context is None else worker_context.socket,
-                limits,
+                config.server.limits,
                 rejection_renderer=partial(build_rejection, app.paths),
                 grace=config.server.grace if grace is None else grace,
             )
@@ -97,7 +91,7 @@ def listen_address(config: Config) -> tuple[str, int]:
     if not colon or not host or not port.isdecimal() or int(port) > _LAST_PORT:
         message = f"must be HOST:PORT with a port up to {_LAST_PORT}, not {config.server.listen!r}"
         raise ConfigError(config.source, "server.listen", message)
-    if host not in _LOOPBACK and not config.keys:
+    if host not in LOOPBACK_HOSTS and not config.keys:
         raise ConfigError(
             config.source, "server.keys", f"{host} is reachable from the network; add a key, or listen on 127.0.0.1"
         )
@@ -107,7 +101,7 @@ def listen_address(config: Config) -> tuple[str, int]:
 def _build_access(config: Config, host: str) -> Access:
     keys = [
         Key(
-            hash=table.key.removeprefix("sha256:") if table.key.startswith("sha256:") else hash_secret(table.key),
+            hash=table.key.removeprefix(HASH_PREFIX) if table.key.startswith(HASH_PREFIX) else hash_secret(table.key),
             name=table.name,
             models=table.models,
             tools=table.tools,

@@ -10,9 +10,19 @@ import msgspec
 from dragoman.sessions.engine import Cursor
 from dragoman.sessions.values import Conflict, Conversation, History, Item, Turn
 
-TURN_COLUMNS = (
-    "key, parent, id, conversation, dialect, model, calls, digest, attempt, reply, status, created, delivered, settings"
+_TURN_FIELDS = (
+    *("key", "parent", "id", "conversation", "dialect", "model", "calls", "digest", "attempt", "reply", "status"),
+    *("created", "delivered"),
 )
+_TURN_COLUMNS = ", ".join((*_TURN_FIELDS, "settings"))
+TURN_BY_KEY = f"SELECT {_TURN_COLUMNS} FROM turns WHERE owner = ? AND key = ?"  # noqa: S608
+TURN_BY_ID = f"SELECT {_TURN_COLUMNS} FROM turns WHERE owner = ? AND id = ? ORDER BY created DESC, key DESC LIMIT 1"  # noqa: S608
+TURN_BY_DIGEST = (
+    f"SELECT {_TURN_COLUMNS} FROM turns WHERE owner = ? AND parent = ? AND digest = ? "  # noqa: S608
+    "ORDER BY created DESC LIMIT 1"
+)
+_CONVERSATION_FIELDS = ("dialect", "head", "revision", "metadata", "created")
+_CONVERSATION_COLUMNS = ", ".join(_CONVERSATION_FIELDS)
 _CHAIN = """WITH RECURSIVE chain (key, parent, depth) AS (
     SELECT key, parent, 0 FROM turns WHERE key = ? AND owner = ?
     UNION ALL
@@ -32,20 +42,15 @@ _CALLS = msgspec.json.Decoder(dict[str, str])
 def read_conversation(cursor: Cursor, owner: str, name: str) -> Conversation | None:
     """Read a conversation; None if there is none."""
     rows = cursor.fetch_all(
-        "SELECT dialect, head, revision, metadata, created FROM conversations WHERE owner = ? AND id = ?", owner, name
+        f"SELECT {_CONVERSATION_COLUMNS} FROM conversations WHERE owner = ? AND id = ?",  # noqa: S608
+        owner,
+        name,
     )
     if not rows:
         return None
-    dialect, head, revision, metadata, created = rows[0]
-    return Conversation(
-        owner=owner,
-        id=name,
-        dialect=dialect,
-        head=head,
-        revision=revision,
-        metadata=bytes(metadata),
-        created=created,
-    )
+    found: dict[str, Any] = dict(zip(_CONVERSATION_FIELDS, rows[0], strict=True))
+    found["metadata"] = bytes(found["metadata"])
+    return Conversation(owner=owner, id=name, **found)
 
 
 def write_conversation(cursor: Cursor, conversation: Conversation) -> None:
@@ -81,10 +86,9 @@ def read_history(cursor: Cursor, owner: str, key: str) -> History:
         return History()
     turns = cursor.fetch_all(_CALLS_OF_CHAIN, key, owner)
     items = cursor.fetch_all(_ITEMS_OF_CHAIN, key, owner)
-    rows = cursor.fetch_all(f"SELECT {TURN_COLUMNS} FROM turns WHERE key = ? AND owner = ?", key, owner)  # noqa: S608
-    if not rows:
+    last = find_turn(cursor, TURN_BY_KEY, owner, key)
+    if last is None:
         return History()
-    last = read_turn(cursor, owner, rows[0])
     calls: dict[str, str] = {}
     for (calls_json,) in turns:
         calls |= _CALLS.decode(bytes(calls_json))
@@ -96,44 +100,29 @@ def _read_item(row: tuple[Any, ...]) -> Item:
     return Item(name, bytes(body), bool(is_from_model))
 
 
-def read_turn(cursor: Cursor, owner: str, row: tuple[Any, ...]) -> Turn:
-    """Build a turn from a row of `TURN_COLUMNS`."""
-    (
-        key,
-        parent,
-        name,
-        conversation,
-        dialect,
-        model,
-        calls,
-        digest,
-        attempt,
-        reply,
-        status,
-        created,
-        delivered,
-        settings_hash,
-    ) = row
-    items = cursor.fetch_all("SELECT id, body, said FROM items WHERE turn = ? ORDER BY place", key)
+def _read_turn(cursor: Cursor, owner: str, row: tuple[Any, ...]) -> Turn:
+    """Build a turn from a row of `_TURN_COLUMNS`."""
+    *values, settings_hash = row
+    found: dict[str, Any] = dict(zip(_TURN_FIELDS, values, strict=True))
+    found |= {
+        "calls": _CALLS.decode(bytes(found["calls"])),
+        "reply": bytes(found["reply"]),
+        "delivered": bool(found["delivered"]),
+    }
+    items = cursor.fetch_all("SELECT id, body, said FROM items WHERE turn = ? ORDER BY place", found["key"])
     settings = cursor.fetch_all("SELECT body FROM settings WHERE hash = ?", settings_hash)
     return Turn(
         owner=owner,
-        key=key,
-        parent=parent,
-        id=name,
-        conversation=conversation,
-        dialect=dialect,
-        model=model,
         items=tuple(_read_item(item) for item in items),
         settings=bytes(settings[0][0]) if settings else b"{}",
-        calls=_CALLS.decode(bytes(calls)),
-        digest=digest,
-        attempt=attempt,
-        reply=bytes(reply),
-        status=status,
-        created=created,
-        delivered=bool(delivered),
+        **found,
     )
+
+
+def find_turn(cursor: Cursor, statement: str, owner: str, *values: str) -> Turn | None:
+    """Find a turn of an owner by one of the statements `TURN_BY_…`; None if there is none."""
+    rows = cursor.fetch_all(statement, owner, *values)
+    return _read_turn(cursor, owner, rows[0]) if rows else None
 
 
 def insert_turn(cursor: Cursor, turn: Turn) -> None:
@@ -154,7 +143,7 @@ def insert_turn(cursor: Cursor, turn: Turn) -> None:
         now,
     )
     cursor.execute(
-        f"INSERT INTO turns (owner, {TURN_COLUMNS}, alive) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        f"INSERT INTO turns (owner, {_TURN_COLUMNS}, alive) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
         turn.owner,
         turn.key,
         turn.parent,

@@ -16,25 +16,13 @@ INTERRUPTED_AFTER = 30.0
 """Seconds without a heartbeat after which a run counts as interrupted."""
 
 
-class StoredRun(Struct, frozen=True, kw_only=True):
-    """A stored run with its entries."""
-
-    owner: str
-    id: str
-    model: str = ""
-    status: str = RUNNING
-    """`running`, `interrupted`, or the reason why it ended."""
-    summary: bytes = b"{}"
-    """The outcome of a run that has ended, as a JSON object."""
-    created: int = 0
-    entries: tuple[bytes, ...] = ()
-
-
 class RunStatus(Struct, frozen=True, kw_only=True):
     """The status of a run and its newest entry."""
 
     status: str
+    """`running`, `interrupted`, or the reason why it ended."""
     summary: bytes
+    """The outcome of a run that has ended, as a JSON object."""
     created: int
     last: bytes
     """The newest entry."""
@@ -149,30 +137,6 @@ class Runs:
         statement = "SELECT owner, run, topic, body FROM run_messages"
         rows = await self._engine.read(lambda cursor: cursor.fetch_all(statement))
         return [RunMessage(owner, run, topic, bytes(body)) for owner, run, topic, body in rows]
-
-    async def find(self, owner: str, name: str) -> StoredRun | None:
-        """Find a run with its entries; None if there is none."""
-
-        def select(cursor: Cursor) -> StoredRun | None:
-            columns = "model, status, summary, created, alive"
-            rows = cursor.fetch_all(f"SELECT {columns} FROM runs WHERE owner = ? AND id = ?", owner, name)  # noqa: S608
-            if not rows:
-                return None
-            model, status, summary, created, alive = rows[0]
-            entries = cursor.fetch_all(
-                "SELECT body FROM run_entries WHERE owner = ? AND run = ? ORDER BY place", owner, name
-            )
-            return StoredRun(
-                owner=owner,
-                id=name,
-                model=model,
-                status=_current_status(status, alive),
-                summary=bytes(summary),
-                created=created,
-                entries=tuple(bytes(body) for (body,) in entries),
-            )
-
-        return await self._engine.read(select)
 
     async def delete(self, owner: str, name: str) -> bool:
         """Delete a run; False if there is none of that name."""

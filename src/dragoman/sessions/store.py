@@ -16,15 +16,16 @@ from dragoman.sessions.engine import Cursor, Engine
 from dragoman.sessions.rows import (
     GROUP_MARKS,
     KEYS_OF_CHAIN,
-    TURN_COLUMNS,
+    TURN_BY_DIGEST,
+    TURN_BY_ID,
     delete_turn,
+    find_turn,
     group_names,
     has_followers,
     insert_items,
     insert_turn,
     read_conversation,
     read_history,
-    read_turn,
     write_conversation,
 )
 from dragoman.sessions.runs import Claims, Runs, delete_old_runs
@@ -73,31 +74,11 @@ class Store:
 
     async def find_turn(self, owner: str, name: str) -> Turn | None:
         """Find a turn by the id that the client knows; if two have the same id, the newer."""
-
-        def select(cursor: Cursor) -> Turn | None:
-            rows = cursor.fetch_all(
-                f"SELECT {TURN_COLUMNS} FROM turns WHERE owner = ? AND id = ? ORDER BY created DESC, key DESC LIMIT 1",  # noqa: S608
-                owner,
-                name,
-            )
-            return read_turn(cursor, owner, rows[0]) if rows else None
-
-        return await self._engine.read(select)
+        return await self._engine.read(lambda cursor: find_turn(cursor, TURN_BY_ID, owner, name))
 
     async def find_same_turn(self, owner: str, parent: str, digest: str) -> Turn | None:
         """Find the newest turn with the same parent and the same request digest."""
-
-        def select(cursor: Cursor) -> Turn | None:
-            rows = cursor.fetch_all(
-                f"SELECT {TURN_COLUMNS} FROM turns WHERE parent = ? AND digest = ? AND owner = ? "  # noqa: S608
-                "ORDER BY created DESC LIMIT 1",
-                parent,
-                digest,
-                owner,
-            )
-            return read_turn(cursor, owner, rows[0]) if rows else None
-
-        return await self._engine.read(select)
+        return await self._engine.read(lambda cursor: find_turn(cursor, TURN_BY_DIGEST, owner, parent, digest))
 
     async def find_items(self, owner: str, names: Sequence[str]) -> dict[str, bytes]:
         """Find items by id, in any conversation of the owner."""

@@ -5,8 +5,17 @@ result.
 """
 
 from dragoman.tools.executor import Executor, Spill
-from dragoman.tools.handler import Flags, Handler, Invocation, ToolDefinitionError, ToolFailure, invocation
-from dragoman.tools.progress import Progress, progress_to, reporter
+from dragoman.tools.handler import (
+    Flags,
+    Handler,
+    Invocation,
+    Progress,
+    ToolDefinitionError,
+    ToolFailure,
+    invocation,
+    progress_to,
+    reporter,
+)
 from dragoman.tools.registry import Registry
 from dragoman.tools.results import Execution, Outcome
 from dragoman.tools.signature import FunctionTool, tool

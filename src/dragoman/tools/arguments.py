@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman.core.request import Tool
 from dragoman.interpreter.schema.limits import MAX_SCHEMA_BYTES
-from dragoman.interpreter.schema.nodes import as_node, read_document
+from dragoman.interpreter.schema.nodes import as_node, read_document, shorten
 from dragoman.interpreter.schema.validation import CompiledSchema, StepLimits, compile_document
 from dragoman.tools.handler import ToolDefinitionError
 from dragoman.wire.json import Malformed
@@ -36,9 +36,9 @@ def read_arguments(tool: Tool, text: str) -> Any:
     try:
         value: Any = msgspec.json.decode(text if text.strip() else "{}")
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise InvalidArgumentsError(f"the arguments are not JSON: {_shorten(str(error))}") from None
+        raise InvalidArgumentsError(f"the arguments are not JSON: {shorten(str(error), _MAX_TEXT)}") from None
     if not isinstance(value, dict):
-        raise InvalidArgumentsError(f"the arguments must be a JSON object, not {_shorten(_encode_json(value))}")
+        raise InvalidArgumentsError(f"the arguments must be a JSON object, not {_show(value)}")
     if tool.parameters is not None:
         faults = _find_errors(compile_parameters(tool.parameters), value)
         if faults:
@@ -87,7 +87,7 @@ def _find_errors(schema: CompiledSchema, value: Any) -> list[str]:
         case "too costly":
             return [format_error("", "nested too deeply, or too large, to be checked against the schema")]
         case "invalid":
-            expected = _shorten(_encode_json(schema.document))
+            expected = _show(schema.document)
             return [format_error("", f"they do not fit the schema (expected {expected})")]
         case _:
             listed = islice(errors, _MAX_ERRORS)
@@ -101,12 +101,12 @@ def _explain_error(checker: CompiledSchema, error: Any) -> str:
         case "required":
             missing = (as_node(schema.get("properties")) or {}).get(error.kind.property)
             meant = checker.steps.resolve_schema(missing)
-            expected = f"expected {_shorten(_encode_json(meant))}" if meant else ""
+            expected = f"expected {_show(meant)}" if meant else ""
         case "additionalProperties" | "unevaluatedProperties" | "propertyNames":
             expected = _describe_members(schema)
         case _:
-            expected = f"expected {_shorten(_encode_json(schema))}" if schema else ""
-    return _shorten(error.message) + (f" ({expected})" if expected else "")
+            expected = f"expected {_show(schema)}" if schema else ""
+    return shorten(error.message, _MAX_TEXT) + (f" ({expected})" if expected else "")
 
 
 def _schema_of(document: Any, path: Sequence[str | int]) -> dict[str, Any]:
@@ -128,9 +128,5 @@ def _describe_members(schema: dict[str, Any]) -> str:
     return f"expected members: {', '.join(members)}" if members else "expected no members"
 
 
-def _encode_json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
+def _show(value: Any) -> str:
+    return shorten(msgspec.json.encode(value).decode(), _MAX_TEXT)

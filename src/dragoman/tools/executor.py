@@ -19,10 +19,11 @@ from msgspec import structs
 
 from dragoman.core.parts import Content, Text, ToolCall, ToolResult
 from dragoman.guard import Attempt, attempt, attempt_async
+from dragoman.interpreter.schema.validation import MAX_TOOL_NAME_LENGTH
 from dragoman.tasks import run_all
 from dragoman.tools.arguments import InvalidArgumentsError, read_arguments
 from dragoman.tools.handler import Handler, Invocation, ToolFailure, enter_invocation, invocation, qualify_name
-from dragoman.tools.registry import MAX_NAME, Registry
+from dragoman.tools.registry import Registry
 from dragoman.tools.results import (
     Execution,
     IdempotencyCache,
@@ -242,7 +243,7 @@ class Executor:
         return kept.value
 
     def _explain_unknown(self, call: ToolCall) -> str:
-        name = _clip(qualify_name(call.namespace, call.name), MAX_NAME)
+        name = _clip(qualify_name(call.namespace, call.name), MAX_TOOL_NAME_LENGTH)
         if self._explain_missing is not None and (reason := self._explain_missing(name)):
             return f"{name} was not run: {reason}. Go on without it, or try again later."
         near = self.registry.nearest(name)

@@ -3,10 +3,16 @@
 A handler is an immutable value without state between calls. `run` takes the arguments of one call as a JSON value (a
 string for a tool with form "text"), or the return value of `convert`, and returns any value that `results.parse_output`
 can convert into a tool result.
+
+Progress of a running call is reported to a listener. Both sides are optional: a tool need not report and a caller need
+not listen. The listener is a context variable, as the current call is, so it receives only the progress of calls that
+started in its context. Its exceptions are logged and do not reach the tool.
 """
 
 import inspect
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Self, TypedDict
 
@@ -14,6 +20,7 @@ from msgspec import Struct, structs
 
 from dragoman.core.parts import ToolCall
 from dragoman.core.request import Tool
+from dragoman.guard import attempt
 
 NAMESPACE_SEPARATOR = "__"
 """Separates a namespace and a tool name."""
@@ -123,3 +130,49 @@ def invocation() -> Invocation | None:
 def enter_invocation(current: Invocation) -> None:
     """Set the current call in the context of this task or thread."""
     _INVOCATION.set(current)
+
+
+_LOG = logging.getLogger("dragoman.tools")
+
+
+class Progress(Struct, frozen=True):
+    """One progress report of a running call."""
+
+    call: ToolCall
+    done: float
+    """The work done so far; it grows with each report."""
+    total: float | None = None
+    """The value of `done` at the end, if known."""
+    message: str = ""
+
+
+Listener = Callable[[Progress], None]
+Report = Callable[[float, float | None, str], None]
+_LISTENER: ContextVar[Listener | None] = ContextVar("dragoman_tool_progress", default=None)
+
+
+@contextmanager
+def progress_to(listener: Listener) -> Generator[None]:
+    """Send the progress of all calls that run in this block to a listener, in the task or thread of the tool."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+def reporter() -> Report | None:
+    """Return a function that reports progress of the current call; None if no listener is set or outside a tool.
+
+    The function may be called later and from another thread or task: it holds its call.
+    """
+    listener, current = _LISTENER.get(), invocation()
+    if listener is None or current is None:
+        return None
+
+    def report(done: float, total: float | None = None, message: str = "") -> None:
+        notified = attempt(listener, Progress(current.call, done, total, message))
+        if notified.error is not None:  # a failing listener must not break the tool
+            _LOG.error("the progress listener failed", exc_info=notified.error)
+
+    return report

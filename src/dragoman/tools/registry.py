@@ -4,13 +4,13 @@ A name belongs to one tool; registering a second tool with that name is an error
 validated when it is registered, so that no tool is offered to a model that could not be called.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from typing import Any, ParamSpec, TypeVar, overload
 
 from dragoman.core.parts import ToolCall
 from dragoman.core.request import Tool
+from dragoman.interpreter.schema.validation import MAX_TOOL_NAME_LENGTH, TOOL_NAME
 from dragoman.tools.arguments import compile_parameters
 from dragoman.tools.handler import NAMESPACE_SEPARATOR, Handler, ToolDefinitionError, qualify_name
 from dragoman.tools.signature import FunctionTool, tool
@@ -18,8 +18,6 @@ from dragoman.tools.signature import FunctionTool, tool
 H = TypeVar("H", bound=Handler)
 P = ParamSpec("P")
 R = TypeVar("R")
-MAX_NAME = 128
-_NAME = re.compile(r"[A-Za-z0-9_.:/-]+")
 _MAX_CANDIDATES = 3
 
 
@@ -121,7 +119,7 @@ class Registry:
         for known in self.handlers:
             for form in (known, known.rpartition(NAMESPACE_SEPARATOR)[2]):
                 by_letters.setdefault(form.casefold(), []).append(known)
-        wanted = name[:MAX_NAME].casefold()
+        wanted = name[:MAX_TOOL_NAME_LENGTH].casefold()
         forms = [form for form in (wanted, wanted.rpartition(NAMESPACE_SEPARATOR)[2]) if form]
         close = [match for form in forms for match in get_close_matches(form, by_letters, _MAX_CANDIDATES)]
         found = dict.fromkeys(known for match in close for known in by_letters[match])
@@ -166,9 +164,9 @@ class _Selection(Registry):
 
 
 def _require_usable(name: str, definition: Tool) -> None:
-    if not _NAME.fullmatch(name) or len(name) > MAX_NAME:
+    if not TOOL_NAME.fullmatch(name) or len(name) > MAX_TOOL_NAME_LENGTH:
         raise ToolDefinitionError(
-            f"{name!r} is not a valid tool name: use 1 to {MAX_NAME} letters, digits and _ . : / -"
+            f"{name!r} is not a valid tool name: use 1 to {MAX_TOOL_NAME_LENGTH} letters, digits and _ . : / -"
         )
     if definition.openapi:
         raise ToolDefinitionError(

@@ -12,13 +12,13 @@ from typing import Any
 
 from dragoman.core.parts import ToolCall
 from dragoman.guard import Attempt, attempt, attempt_async, start_thread
+from dragoman.interpreter.schema.validation import MAX_TOOL_NAME_LENGTH
 from dragoman.tasks import start_task
 from dragoman.tools.handler import Handler, Invocation, enter_invocation
 
 _GRACE = 1.0
 """Seconds that a cancelled coroutine has for its cleanup."""
 LOG = logging.getLogger("dragoman.tools")
-_MAX_NAME = 128
 _NORMAL_OUTCOMES = frozenset({"succeeded", "failed", "unknown", "invalid", "cancelled"})
 """Outcomes that do not indicate a broken tool; they are logged at level INFO, others at WARNING."""
 
@@ -125,7 +125,7 @@ class CallRecord:
     def __init__(self, call: ToolCall, handler: Handler | None) -> None:
         self.begin()
         # The name of an unknown tool is written by the model and may contain anything.
-        self._name = handler.name if handler is not None else ascii(call.name[:_MAX_NAME])
+        self._name = handler.name if handler is not None else ascii(call.name[:MAX_TOOL_NAME_LENGTH])
 
     def begin(self) -> None:
         """Restart the clock, so that the time a call waited for a slot does not count."""

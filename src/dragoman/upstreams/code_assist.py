@@ -33,10 +33,9 @@ class CodeAssist:
 
     def __init__(self, name: str, base_url: str, account: GoogleAccount, agent: str, send: Send) -> None:
         self.name = name
-        self._tokens = account.tokens
+        self._account = account
         self.site = Site(base_url or BASE_URL, (), agent)
         self._send = send
-        self._configured_project = account.project
         self._project: str | None = None
         self._lock = asyncio.Lock()
 
@@ -58,10 +57,7 @@ class CodeAssist:
         return None
 
     async def _post(self, verb: str, body: bytes, client_headers: Headers = ()) -> Outgoing:
-        return self.site.post(f"/v1internal:{verb}", body, (await self._build_bearer(), *client_headers))
-
-    async def _build_bearer(self) -> tuple[str, str]:
-        return "authorization", f"Bearer {await self._tokens.token()}"
+        return self.site.post(f"/v1internal:{verb}", body, (await self._account.bearer(), *client_headers))
 
     async def _find_project(self) -> str:
         if self._project is None:
@@ -72,11 +68,11 @@ class CodeAssist:
 
     async def _discover_project(self) -> str:
         """Return the project of the account; create one if the account may have one and has none."""
-        configured = {"cloudaicompanionProject": self._configured_project} if self._configured_project else {}
+        configured = {"cloudaicompanionProject": self._account.project} if self._account.project else {}
         request = json.encode({**configured, "metadata": _METADATA})
         loaded = await self._send(await self._post("loadCodeAssist", request))
         if loaded.get("currentTier"):
-            project = self._configured_project or loaded.get("cloudaicompanionProject")
+            project = self._account.project or loaded.get("cloudaicompanionProject")
             if not project:
                 raise self._build_error("its licence needs a Google Cloud project; set `project` of the upstream")
             return project
@@ -93,10 +89,10 @@ class CodeAssist:
             if operation.get("done"):
                 response: dict[str, Any] = operation.get("response") or {}
                 project: dict[str, Any] = response.get("cloudaicompanionProject") or {}
-                return project.get("id") or self._configured_project
+                return project.get("id") or self._account.project
             await asyncio.sleep(_POLL_SECONDS)
             operation = await self._send(
-                self.site.get(f"/v1internal/{operation.get('name')}", (await self._build_bearer(),))
+                self.site.get(f"/v1internal/{operation.get('name')}", (await self._account.bearer(),))
             )
         raise self._build_error("the account setup did not finish in time")
 

@@ -48,6 +48,10 @@ class GoogleAccount(Struct, frozen=True):
     tokens: TokenSource
     location: str = ""
 
+    async def bearer(self) -> tuple[str, str]:
+        """Return the header with the current token."""
+        return "authorization", f"Bearer {await self.tokens.token()}"
+
 
 class FixedToken:
     """A token from the configuration, which the user keeps fresh."""

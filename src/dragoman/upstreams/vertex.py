@@ -47,22 +47,19 @@ class Vertex:
         self.name = name
         project, location = quote_path_segment(account.project), quote_path_segment(account.location)
         self._publishers_path = f"/projects/{project}/locations/{location}/publishers"
-        self._tokens = account.tokens
+        self._account = account
         self.site = Site(base_url or base_url_of(account.location), (), agent)
 
     async def models(self) -> Listing | None:
         path = f"/v1beta1/publishers/{self.publisher}/models?pageSize=1000"
-        return Listing(self.site.get(path, (await self._build_bearer(),)), publisher_rows)
+        return Listing(self.site.get(path, (await self._account.bearer(),)), publisher_rows)
 
     def build_passthrough(self, request: Request) -> Outgoing | None:
         del request  # its other endpoints are not for API clients
         return None
 
     async def _post(self, path: str, body: bytes, client_headers: Headers) -> Outgoing:
-        return self.site.post(path, body, (await self._build_bearer(), *client_headers))
-
-    async def _build_bearer(self) -> tuple[str, str]:
-        return "authorization", f"Bearer {await self._tokens.token()}"
+        return self.site.post(path, body, (await self._account.bearer(), *client_headers))
 
 
 class VertexGemini(Vertex):

@@ -27,7 +27,7 @@ class Document:
             if below is None:
                 below = self._open[found] = _decode_level(raw)
             if isinstance(below, dict):
-                name = token if token in below else _to_snake_case(token)
+                name = token if token in below else to_snake_case(token)
                 if name not in below:
                     return None
                 raw = below[name]
@@ -50,5 +50,6 @@ def _decode_level(raw: bytes | Raw) -> dict[str, Raw] | list[Raw]:
     return json.decode_array(checked) if first == b"[" else []
 
 
-def _to_snake_case(name: str) -> str:
+def to_snake_case(name: str) -> str:
+    """Return a camelCase name in snake_case."""
     return "".join("_" + letter.lower() if letter.isupper() else letter for letter in name)

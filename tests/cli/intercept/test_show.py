@@ -8,8 +8,8 @@ import pytest
 from cpu_limit import cpu_limit
 from dragoman.cli.chat.terminal import Screen
 from dragoman.cli.intercept.show import diff_bodies, format_exchange, lines_of
-from dragoman.intercept.captured import CapturedToolCall
 from dragoman.intercept.exchange import InterceptedExchange, to_saved
+from dragoman.intercept.plan import CapturedToolCall
 
 
 def signs(before: bytes, after: bytes) -> list[str]:

@@ -1,6 +1,5 @@
 """Toy: a dialect that no vendor has, added from outside the package."""
 
-from dialects.toy.api import API
 from dialects.toy.compat import IMPLIED, TURNS
 from dialects.toy.decoder import ToyDecoder
 from dialects.toy.encoder import ToyEncoder
@@ -10,7 +9,16 @@ from dialects.toy.request import parse_request, read_tools
 from dialects.toy.response import ENDS, build_response, parse_response
 from dialects.toy.traits import ROWS
 from dialects.toy.wire import ISSUER, NAME
+from dragoman.dialects.api import Api, Endpoint, ServedPath
 from dragoman.dialects.record import Dialect, ReplyCapabilities
+
+API = Api(
+    paths=(ServedPath("/toy/talk", Endpoint(operation="generate")),),
+    own_headers=frozenset({"x-toy"}),
+    own_paths=r"^/toy/",
+    model_names=r"toy-",
+    default_model="toy-1",
+)
 
 DIALECT = Dialect(
     name=NAME,

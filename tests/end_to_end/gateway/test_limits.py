@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from cpu_limit import cpu_limit
-from dragoman.config import LimitsTable
+from dragoman.http.connection import ClientLimits
 
 PATHS = {
     "chat": "/v1/chat/completions",
@@ -34,7 +34,7 @@ def test_a_body_nested_without_end_is_a_bad_request_and_costs_little(gateway, cl
 
 @pytest.mark.parametrize("client", PATHS)
 def test_a_body_that_is_too_large_is_refused_in_the_clients_dialect(serve, client):
-    gateway = serve(limits=LimitsTable(body=1000))
+    gateway = serve(limits=ClientLimits(body=1000))
     reply = httpx2.post(gateway.base_url + PATHS[client].replace("MODEL", "gem"), content=b" " * 5000)
     assert reply.status_code == 413
     error = reply.json()["error"]
@@ -44,7 +44,7 @@ def test_a_body_that_is_too_large_is_refused_in_the_clients_dialect(serve, clien
 
 
 def test_the_sdks_know_what_too_large_is(serve):
-    gateway = serve(limits=LimitsTable(body=1000))
+    gateway = serve(limits=ClientLimits(body=1000))
     messages = [{"role": "user", "content": "word " * 1000}]
     claude = gateway.open(anthropic.Anthropic(base_url=gateway.base_url, api_key="any", max_retries=0))
     with pytest.raises(anthropic.RequestTooLargeError) as error:

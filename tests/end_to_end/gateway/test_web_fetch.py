@@ -10,7 +10,7 @@ import pytest
 from dragoman.gateway.agents.settings import AgentTable
 from dragoman.simulator import Answer, Call
 from dragoman.simulator.runner import in_thread
-from dragoman.web_settings import WebTable
+from dragoman.tools.web.fetch import WebTable
 from server.agents import CLIENTS, Client
 from server.conftest import run_server_gateway
 

@@ -17,7 +17,7 @@ from dragoman.http.exchange import Exchange
 from dragoman.http.server import listen
 from dragoman.server.runner import running
 from dragoman.simulator import Answer, Call, Received
-from dragoman.web_settings import WebTable
+from dragoman.tools.web.fetch import WebTable
 from mcp_hosts import post
 
 CANARY = "canary-4711"

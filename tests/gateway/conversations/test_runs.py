@@ -19,6 +19,7 @@ from dragoman.sessions.runs import INTERRUPTED_AFTER
 from dragoman.sessions.store import open_store
 from dragoman.sessions.values import Unavailable
 from dragoman.tools import Executor, Registry, tool
+from sessions.stored_runs import find_run
 
 HANGING = """
 import asyncio, sys
@@ -158,7 +159,7 @@ def test_a_long_run_sends_heartbeats(url):
         async for step in result:
             if type(step).__name__ == "CallStarted":
                 await silent(store)
-                while (await store.runs.find("ann", "r")).status != "running":  # noqa: ASYNC110  a table tells nobody
+                while (await find_run(store, "ann", "r")).status != "running":  # noqa: ASYNC110  a table tells nobody
                     await asyncio.sleep(0.01)
                 statuses.append("heard")
                 release.set()

@@ -37,6 +37,7 @@ from dragoman.cli.intercept.mitmproxy import (
 )
 from dragoman.config import Config, ConfigError, KeyTable
 from dragoman.server import log
+from dragoman.server.auth import LOOPBACK_HOSTS
 from dragoman.server.runner import running
 
 _FORWARDED_SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
@@ -54,7 +55,6 @@ _ADDING = "NODE_EXTRA_CA_CERTS"
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _GRACE = 1.0
 """Seconds that open responses have to finish; short, because the command that would read them has ended."""
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _WILDCARD_HOSTS = {"//0.0.0.0": "//127.0.0.1", "//[::]": "//[::1]"}
 _KEY = "DRAGOMAN_KEY"
 _HEADER = "x-dragoman-key"
@@ -226,7 +226,7 @@ def _require_loopback(base_url: str) -> str:
     for wildcard, loopback in _WILDCARD_HOSTS.items():
         base_url = base_url.replace(wildcard, loopback)
     parts = urlsplit(base_url)
-    if parts.scheme != "http" or parts.hostname not in _LOOPBACK:
+    if parts.scheme != "http" or parts.hostname not in LOOPBACK_HOSTS:
         raise ConfigError(
             "intercept",
             "",

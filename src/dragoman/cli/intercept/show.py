@@ -20,8 +20,14 @@ import msgspec
 
 from dragoman.cli.chat.terminal import Screen, replace_controls
 from dragoman.gateway.redact import redact
-from dragoman.intercept.exchange import SavedExchange, SavedExchangeError, decode_body, decode_exchange
-from dragoman.intercept.observers import ObserverFolder, observe_exchanges
+from dragoman.intercept.exchange import (
+    ObserverFolder,
+    SavedExchange,
+    SavedExchangeError,
+    decode_body,
+    decode_exchange,
+    observe_exchanges,
+)
 
 _CONTEXT_LINES = 3
 _MAX_COMPARED = 3000

@@ -32,6 +32,7 @@ from dragoman.core.parts import (
     Text,
     ToolCall,
     ToolResult,
+    media_kind_of,
 )
 from dragoman.core.value import Extras
 from dragoman.dialects.chat import wire, wire_reply
@@ -61,7 +62,6 @@ ISSUER = "openai"
 MediaPart = wire.ImagePart | wire.VideoPart | wire.AudioPart | wire.FilePart
 _AUDIO_TYPES = {"mp3": "audio/mpeg"}
 _AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"}
-_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 
 
 def read_part(part: wire.Part, where: str, unread: Unread | None) -> AnyPart:
@@ -173,7 +173,7 @@ def _read_file(file: wire.File) -> tuple[MediaKind, str, Inline | Link | Stored,
     if not file.file_data.startswith(("data:", "http://", "https://")):
         return "document", "", Inline(file.file_data), ["file", "bare"]
     media_type, source = _read_url(file.file_data)
-    return _KINDS.get(media_type.partition("/")[0].lower(), "document"), media_type, source, ["file"]
+    return media_kind_of(media_type.lower()), media_type, source, ["file"]
 
 
 def _read_thinking(part: wire.ThinkingPart, where: str, extras: Extras | None) -> Reasoning | Opaque:

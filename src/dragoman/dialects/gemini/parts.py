@@ -27,6 +27,7 @@ from dragoman.core.parts import (
     Text,
     ToolCall,
     ToolResult,
+    media_kind_of,
 )
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini.wire import (
@@ -49,7 +50,6 @@ NOT_A_THOUGHT = "thought:false"
 RESPONSE = "response"
 NO_RESPONSE = "no_response"
 DISPLAY_NAME = "display_name"
-_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 _REFERENCE = b'"$ref"'
 """Gemini resolves {"$ref": displayName} inside a response, so other JSON that contains this key is sent as text."""
 Written = Raw | dict[str, Any]
@@ -183,7 +183,7 @@ def _build_source(uri: str) -> Link | Stored:
 def _find_kind(mime_type: str, source: Inline | Link | Stored) -> MediaKind:
     if not mime_type and isinstance(source, Link) and ("youtube.com/" in source.url or "youtu.be/" in source.url):
         return "video"
-    return _KINDS.get(mime_type.partition("/")[0].lower(), "document")
+    return media_kind_of(mime_type.lower())
 
 
 def write_part(part: AnyPart) -> Written | None:

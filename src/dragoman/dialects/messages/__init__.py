@@ -1,6 +1,8 @@
 """The Anthropic Messages dialect."""
 
-from dragoman.dialects.messages.api import API
+from typing import Any
+
+from dragoman.dialects.api import READ_METHODS, Api, Endpoint, ServedPath
 from dragoman.dialects.messages.compat import (
     IMPLIED,
     IMPLIED_REPLIES,
@@ -20,6 +22,37 @@ from dragoman.dialects.messages.response import build_response, parse_response
 from dragoman.dialects.messages.traits import ROWS
 from dragoman.dialects.messages.wire import ISSUER, NAME
 from dragoman.dialects.record import Dialect, ReplyCapabilities, TokenCountFormat
+
+_BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"}
+
+
+def _is_message(message: Any) -> bool:
+    match message:
+        case {"content": [{"type": str(kind)}, *_]}:
+            return kind in _BLOCKS
+        case _:
+            return False
+
+
+API = Api(
+    paths=(
+        ServedPath("/v1/messages", Endpoint(operation="generate", queried=True)),
+        ServedPath("/v1/messages/count_tokens", Endpoint(operation="count")),
+        # Claude Code requests this path to check that the server is reachable.
+        ServedPath("/api/hello", Endpoint(operation="health"), READ_METHODS),
+    ),
+    other_paths=(r"/v1/(?:messages/batches|complete|skills)(?:[/:].+)?",),
+    own_headers=frozenset({"anthropic-version"}),
+    own_paths=r"^/v1/messages",
+    forwarded_headers=frozenset({"anthropic-version", "anthropic-beta"}),
+    model_names=r"claude",
+    default_model="claude-haiku-4-5",
+    request_fields=frozenset(
+        {"system", "anthropic_version", "anthropic_beta", "stop_sequences", "thinking", "output_config"}
+    ),
+    tool_fields=frozenset({"input_schema"}),
+    is_message=_is_message,
+)
 
 DIALECT = Dialect(
     name=NAME,

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, structs
 
 from dragoman.core.parts import AnyPart, Data, Media, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message
+from dragoman.core.request import Message, count_leading_systems
 from dragoman.dialects.record import Call, Dialect
 from dragoman.gateway.conversation_recorder import find_or_generate_id
 from dragoman.gateway.conversations.options import ConversationOptions
@@ -83,11 +83,6 @@ def _count_empty(messages: Sequence[Message]) -> int:
         if _list_content_keys([message]):
             break
     return 0
-
-
-def count_leading_systems(messages: Sequence[Message]) -> int:
-    """Return the number of system messages at the start."""
-    return next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))
 
 
 def _list_content_keys(messages: Sequence[Message]) -> list[ContentKey]:

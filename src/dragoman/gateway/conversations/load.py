@@ -27,6 +27,7 @@ from dragoman.gateway.errors import build_body_error
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Item, Turn, Unavailable
 from dragoman.wire import json
+from dragoman.wire.lookup import to_snake_case
 from dragoman.wire.splice import remove_member, set_member
 
 Members = Mapping[str, Raw]
@@ -36,7 +37,7 @@ _TOOLS = "tools"
 def find_member(members: Members, name: str) -> Raw | None:
     """Return a field by its name in camelCase or snake_case."""
     found = members.get(name)
-    return found if found is not None else members.get(_to_snake_case(name))
+    return found if found is not None else members.get(to_snake_case(name))
 
 
 def merge_settings(sent: Members, stored_settings: bytes, dialect: Dialect, *, has_results: bool) -> dict[str, Raw]:
@@ -86,10 +87,6 @@ def _parse_settings(settings: Members, dialect: Dialect) -> Request:
     """Parse settings with the dialect's parser, in a request without other content."""
     body = {name: raw for name, raw in settings.items() if name in {_TOOLS, dialect.turns.choice_member}}
     return dialect.parse_request(Call(json.encode({"model": "", dialect.history: [], **body})))
-
-
-def _to_snake_case(name: str) -> str:
-    return "".join("_" + char.lower() if char.isupper() else char for char in name)
 
 
 _STATE_MEMBERS = ("conversation", "previous_response_id", "store", "background")

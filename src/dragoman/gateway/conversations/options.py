@@ -5,7 +5,7 @@ whole contents. Everything else is as in Gemini.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Raw, Struct
 
@@ -17,6 +17,7 @@ from dragoman.gateway.errors import build_body_error
 from dragoman.wire import json
 from dragoman.wire.splice import remove_member, set_member
 
+T = TypeVar("T")
 _MAX_NAME = 256
 
 
@@ -65,14 +66,12 @@ def read_header_options(headers: Mapping[str, str]) -> ConversationOptions:
 def read_body_options(members: Mapping[str, Raw], headers: ConversationOptions) -> ConversationOptions:
     """Read the options in the body of a Responses request; they take precedence over the headers."""
     conversation = read_conversation_id(members.get("conversation"))
-    previous = _read_text(members, "previous_response_id")
+    previous = _read_member(members, "previous_response_id", str, "a string") or ""
     if previous and (conversation or headers.conversation):
         message = "'conversation' and 'previous_response_id' cannot be used together"
         raise Problem("invalid_request", message, where="/previous_response_id", code="mutually_exclusive_parameters")
-    is_named, is_background = (
-        _read_flag(members, "store", default=True),
-        _read_flag(members, "background", default=False),
-    )
+    is_named = _read_member(members, "store", bool, "true or false") is not False
+    is_background = _read_member(members, "background", bool, "true or false") or False
     if is_background and not is_named:
         raise Problem(
             "invalid_request",
@@ -115,20 +114,13 @@ def read_conversation_id(raw: Raw | None) -> str:
             )
 
 
-def _read_flag(members: Mapping[str, Raw], name: str, *, default: bool) -> bool:
+def _read_member(members: Mapping[str, Raw], name: str, kind: type[T], described: str) -> T | None:
+    """Return a field of this type; None if it is missing or null."""
     raw = members.get(name)
     value = json.decode(raw) if raw is not None else None
-    if value is not None and not isinstance(value, bool):
-        raise Problem("invalid_request", f"{name} must be true or false", where=f"/{name}")
-    return default if value is None else value
-
-
-def _read_text(members: Mapping[str, Raw], name: str) -> str:
-    raw = members.get(name)
-    value = json.decode(raw) if raw is not None else None
-    if value is not None and not isinstance(value, str):
-        raise Problem("invalid_request", f"{name} must be a string", where=f"/{name}")
-    return value or ""
+    if value is not None and not isinstance(value, kind):
+        raise Problem("invalid_request", f"{name} must be {described}", where=f"/{name}")
+    return value
 
 
 _CONTENTS = "contents"

@@ -176,11 +176,12 @@ class RunRecorder:
 
 async def past_run(runs: Runs, owner: str, name: str) -> PastRun | None:
     """Look up a run; in an interrupted one, calls without a result get one that says so."""
-    stored = await runs.find(owner, name)
+    stored = await runs.find_status(owner, name)
     if stored is None:
         return None
-    messages = tuple(message for body in stored.entries for message in decode_messages(body))
-    return PastRun(id=stored.id, status=stored.status, history=closed(messages), summary=stored.summary)
+    entries = await runs.list_entries(owner, name, -1)
+    messages = tuple(message for _, body in entries for message in decode_messages(body))
+    return PastRun(id=name, status=stored.status, history=closed(messages), summary=stored.summary)
 
 
 def _render_summary(ended: RunEnded) -> bytes:

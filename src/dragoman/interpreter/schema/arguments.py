@@ -7,6 +7,7 @@ returned unchanged.
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from operator import is_not
 
@@ -88,7 +89,7 @@ def restore_arguments(arguments: str, undo: ArgumentUndo) -> str:
         return arguments
     text = arguments.encode("utf-8", "surrogatepass")
     try:
-        restored = ArgumentRestorer(undo.definitions).restore_value(text, undo, MAX_DEPTH)
+        restored = ArgumentRestorer(undo.definitions).convert_value(text, undo, MAX_DEPTH)
     except Malformed:
         return arguments
     return arguments if restored is text else restored.decode("utf-8", "surrogatepass")
@@ -106,28 +107,48 @@ def iterate_undos(undo: ArgumentUndo) -> Iterator[ArgumentUndo]:
         waiting += [choice.undo for choice in part.choices]
 
 
-class ArgumentRestorer:
-    """Restores a value along an undo. Each method returns the same bytes object if nothing changes."""
+class ArgumentVisitor(ABC):
+    """Converts a value along an undo. Each method returns the same bytes object if nothing changes."""
 
     def __init__(self, definitions: Mapping[str, ArgumentUndo]) -> None:
         self.definitions = definitions
         self.steps_left = MAX_STEPS
 
-    def restore_value(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
-        """Restore one value."""
+    @abstractmethod
+    def convert_value(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+        """Convert one value."""
+
+    def take_step(self, depth: int) -> None:
+        """Count one value; raise `Malformed` if there are too many, or if they are nested too deeply."""
         self.steps_left -= 1
         if depth == 0 or self.steps_left < 0:
             raise Malformed("the arguments are too large to be converted")
+
+    def convert_items(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+        """Convert the items of an array."""
+        before = [bytes(raw) for raw in decode_array(text)]
+        after: list[bytes] = []
+        for index, item in enumerate(before):
+            inside = undo.prefix[index] if index < len(undo.prefix) else undo.items
+            after.append(item if inside is None else self.convert_value(item, inside, depth - 1))
+        return b"[" + b",".join(after) + b"]" if any(map(is_not, after, before)) else text
+
+
+class ArgumentRestorer(ArgumentVisitor):
+    """Restores a value along an undo."""
+
+    def convert_value(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+        self.take_step(depth)
         for reference in undo.references:
             target = self.definitions.get(reference)
-            text = text if target is None else self.restore_value(text, target, depth - 1)
+            text = text if target is None else self.convert_value(text, target, depth - 1)
         if undo.choices:
             text = self.restore_choice(text, undo.choices, depth)
         match find_json_type(text):
             case "object":
                 return self.restore_members(text, undo, depth)
             case "array" if undo.prefix or undo.items is not None:
-                return self.restore_array(text, undo, depth)
+                return self.convert_items(text, undo, depth)
             case "string" if undo.values or undo.parse:
                 return _restore_string(text, undo)
             case "number" if undo.integer:
@@ -139,7 +160,7 @@ class ArgumentRestorer:
         """Restore a value of a union."""
         for choice in choices:
             if accepts(choice, text) and has_declared_members(text, choice.undo, self.definitions):
-                return text if choice.undo is None else self.restore_value(text, choice.undo, depth - 1)
+                return text if choice.undo is None else self.convert_value(text, choice.undo, depth - 1)
         return text
 
     def restore_members(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
@@ -152,7 +173,7 @@ class ArgumentRestorer:
                 changed = True
                 continue
             inside = undo.properties.get(name, undo.others)
-            after = before if inside is None else self.restore_value(before, inside, depth - 1)
+            after = before if inside is None else self.convert_value(before, inside, depth - 1)
             original = undo.renamed.get(name, name)
             if original is not name and original in members:
                 original = name  # the target sent the client's name too: neither may overwrite the other
@@ -161,14 +182,6 @@ class ArgumentRestorer:
         if undo.wrapped and restored.keys() == {undo.wrapped}:
             return restored[undo.wrapped]
         return with_members(b"{}", restored) if changed else text
-
-    def restore_array(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
-        before = [bytes(raw) for raw in decode_array(text)]
-        after: list[bytes] = []
-        for index, item in enumerate(before):
-            inside = undo.prefix[index] if index < len(undo.prefix) else undo.items
-            after.append(item if inside is None else self.restore_value(item, inside, depth - 1))
-        return b"[" + b",".join(after) + b"]" if any(map(is_not, after, before)) else text
 
 
 def _restore_string(text: bytes, undo: ArgumentUndo) -> bytes:

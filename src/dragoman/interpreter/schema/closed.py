@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from dragoman.interpreter.schema.arguments import Alternative, ArgumentUndo
-from dragoman.interpreter.schema.conversion import Note
+from dragoman.interpreter.schema.conversion import ConvertedPiece, Note, build_alternative, build_alternatives
 from dragoman.interpreter.schema.from_openapi import allow_null
 from dragoman.interpreter.schema.nodes import (
     MAX_SCHEMA_DEPTH,
@@ -25,7 +25,6 @@ from dragoman.interpreter.schema.nodes import (
     properties_of,
     read_types,
 )
-from dragoman.interpreter.schema.openapi_words import ConvertedPiece, build_alternative, build_alternatives
 from dragoman.interpreter.schema.references import (
     DEFINITIONS,
     IN_DEFINITIONS,

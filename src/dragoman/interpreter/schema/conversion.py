@@ -1,4 +1,4 @@
-"""The result of a schema conversion, and the conversion of arguments in the history to the converted schema.
+"""The results of schema conversions, and the conversion of arguments in the history to the converted schema.
 
 A model must see its earlier calls as it wrote them for the schema that it got. Only values that the converted schema
 expresses differently are changed, and only if possible; all others keep their bytes, as in `restore_arguments`. An
@@ -7,23 +7,23 @@ alternative of a union is the right one if `restore_arguments` restores its valu
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from operator import is_not
 from typing import Any, Concatenate, Literal, ParamSpec, cast
 
 from msgspec import Struct, structs
 
 from dragoman.interpreter.schema.arguments import (
     MAX_DEPTH,
-    MAX_STEPS,
     Alternative,
     ArgumentRestorer,
     ArgumentUndo,
+    ArgumentVisitor,
     accepts,
     find_json_type,
     has_declared_members,
     iterate_undos,
 )
-from dragoman.wire.json import Malformed, decode, decode_array, decode_object, encode, require_json, with_members
+from dragoman.interpreter.schema.nodes import Node, as_list, as_node
+from dragoman.wire.json import Malformed, decode, decode_object, encode, require_json, with_members
 
 
 def convert_history_arguments(arguments: str, undo: ArgumentUndo) -> str:
@@ -44,17 +44,11 @@ def changes_history(undo: ArgumentUndo) -> bool:
     )
 
 
-class _ArgumentConverter:
+class _ArgumentConverter(ArgumentVisitor):
     """Converts a value along an undo. Each method returns the same bytes object if nothing changes."""
 
-    def __init__(self, definitions: Mapping[str, ArgumentUndo]) -> None:
-        self.definitions = definitions
-        self.steps_left = MAX_STEPS
-
     def convert_value(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
-        self.steps_left -= 1
-        if depth == 0 or self.steps_left < 0:
-            raise Malformed("the arguments are too large to be converted")
+        self.take_step(depth)
         text = self.convert_own(text, undo, depth)
         if undo.choices:
             text = self.convert_choice(text, undo.choices, depth)
@@ -74,7 +68,7 @@ class _ArgumentConverter:
         if kind == "object":
             return self.convert_members(text, undo, depth)
         if kind == "array" and (undo.prefix or undo.items is not None):
-            return self.convert_array(text, undo, depth)
+            return self.convert_items(text, undo, depth)
         return text
 
     def wrap_value(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
@@ -104,14 +98,6 @@ class _ArgumentConverter:
             in_order = {name: b"" for name in undo.order if name in converted or name in absent}
             converted = in_order | absent | converted
         return with_members(b"{}", converted) if changed else text
-
-    def convert_array(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
-        before = [bytes(raw) for raw in decode_array(text)]
-        after: list[bytes] = []
-        for index, item in enumerate(before):
-            inside = undo.prefix[index] if index < len(undo.prefix) else undo.items
-            after.append(item if inside is None else self.convert_value(item, inside, depth - 1))
-        return b"[" + b",".join(after) + b"]" if any(map(is_not, after, before)) else text
 
     def convert_choice(self, text: bytes, choices: tuple[Alternative, ...], depth: int) -> bytes:
         for choice in choices:
@@ -212,3 +198,63 @@ def note_history_changes(
 def keep_schema(schema: bytes, undo: ArgumentUndo | None = None) -> ConvertedSchema:
     """Return the result for a schema that needs no change."""
     return ConvertedSchema(schema, (), undo)
+
+
+class ConvertedPiece(Struct, frozen=True):
+    """The converted schema of one value, and the undo that restores the value."""
+
+    schema: Node
+    undo: ArgumentUndo | None = None
+
+
+def build_union_undo(pieces: list[ConvertedPiece]) -> ArgumentUndo | None:
+    """Return the undo of a union; None if no alternative needs one."""
+    if all(piece.undo is None for piece in pieces):
+        return None
+    return ArgumentUndo(choices=tuple(one for piece in pieces for one in build_alternatives(piece.schema, piece.undo)))
+
+
+def build_alternatives(schema: Node, undo: ArgumentUndo | None) -> tuple[Alternative, ...]:
+    """Return the alternatives of a schema: one, or those of the union that it is."""
+    if undo is not None and undo.choices:
+        return undo.choices
+    branches = as_list(schema.get("anyOf"))
+    if undo is None and branches:
+        return tuple(one for branch in branches for one in build_alternatives(branch, None))
+    return (build_alternative(schema, undo),)
+
+
+def build_alternative(schema: Node, undo: ArgumentUndo | None) -> Alternative:
+    """Return the `Alternative` of a schema, by which values of a union are assigned to it."""
+    kinds: set[str] = set()
+    collect_kinds(schema, kinds)
+    properties = as_node(schema.get("properties")) or {}
+    tags = {name: texts for name, child in properties.items() if (texts := _list_enum_texts(child))}
+    items = as_node(schema.get("items"))
+    return Alternative(
+        kinds=frozenset(kinds),
+        texts=_list_enum_texts(schema) or None,
+        required=frozenset(as_list(schema.get("required"))),
+        tags=tags,
+        items=() if items is None else build_alternatives(items, None),
+        undo=undo,
+    )
+
+
+def collect_kinds(schema: Node, kinds: set[str]) -> None:
+    """Add the JSON types that a converted schema accepts to `kinds`."""
+    types = schema.get("type")
+    for name in [types] if isinstance(types, str) else as_list(types):
+        kinds.add("number" if name.lower() == "integer" else name.lower())
+    if schema.get("nullable") is True:
+        kinds.add("null")
+    for branch in as_list(schema.get("anyOf")):
+        collect_kinds(branch, kinds)
+
+
+def _list_enum_texts(schema: object) -> frozenset[str]:
+    node = as_node(schema)
+    if node is not None and isinstance(node.get("const"), str):
+        return frozenset({node["const"]})
+    values = [] if node is None else as_list(node.get("enum"))
+    return frozenset(values) if values and all(isinstance(value, str) for value in values) else frozenset()

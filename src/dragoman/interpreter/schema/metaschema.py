@@ -12,6 +12,7 @@ from dragoman.interpreter.schema.nodes import as_list, as_node, as_number, list_
 from dragoman.wire.json import Malformed, decode
 
 META = "https://json-schema.org/draft/2020-12/schema"
+"""The meta-schema, which is built into the validator too."""
 SCHEMAS = frozenset(
     {"items", "contains", "additionalProperties", "propertyNames", "if", "then", "else", "not", "contentSchema"}
     | {"unevaluatedItems", "unevaluatedProperties"}

@@ -116,6 +116,11 @@ def to_json_text(value: object) -> str:
     return encode(value).decode()
 
 
+def shorten(text: str, limit: int) -> str:
+    """Return a text of at most `limit` characters; the end of a longer one is cut off."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
 def iterate_children(node: Node) -> Iterator[tuple[str, object]]:
     """Yield the schemas directly inside `node`, with their relative pointers."""
     for keyword in SINGLE:
@@ -277,8 +282,7 @@ def _describe_dependencies(value: object) -> str:
 
 
 def _shorten(value: Any) -> str:
-    text = to_json_text(value)
-    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
+    return shorten(to_json_text(value), _MAX_SHOWN)
 
 
 _LOWER_BOUNDS = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains"})

@@ -10,7 +10,14 @@ from typing import Any
 from msgspec import structs
 
 from dragoman.interpreter.schema.arguments import ArgumentUndo, iterate_undos
-from dragoman.interpreter.schema.conversion import ConvertedSchema, Note, NoteKind, note_history_changes
+from dragoman.interpreter.schema.conversion import (
+    ConvertedPiece,
+    ConvertedSchema,
+    Note,
+    NoteKind,
+    build_union_undo,
+    note_history_changes,
+)
 from dragoman.interpreter.schema.nodes import (
     ANNOTATIONS,
     Node,
@@ -24,19 +31,15 @@ from dragoman.interpreter.schema.nodes import (
 )
 from dragoman.interpreter.schema.object_root import WRAPPER_KEY, locate_notes, to_object_root
 from dragoman.interpreter.schema.openapi_types import (
+    ANY,
+    SchemaPosition,
+    add_annotations,
+    add_description,
     convert_array,
     convert_enum,
     convert_number,
     convert_object,
     convert_string,
-)
-from dragoman.interpreter.schema.openapi_words import (
-    ANY,
-    ConvertedPiece,
-    SchemaPosition,
-    add_annotations,
-    add_description,
-    build_union_undo,
     describe_constraints,
     note_unsupported,
 )

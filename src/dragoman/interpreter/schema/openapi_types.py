@@ -1,14 +1,18 @@
-"""Convert strings, numbers, enums, objects and arrays to Google's `Schema`.
+"""Convert strings, numbers, enums, objects and arrays to Google's `Schema`, with descriptions of what it lacks.
 
 Its enums contain only strings; on AI Studio it has neither maps nor tuples.
 """
 
 import math
-from typing import Any
+from typing import Any, Protocol
+
+from msgspec import Struct
 
 from dragoman.interpreter.schema.arguments import ArgumentUndo
+from dragoman.interpreter.schema.conversion import ConvertedPiece, NoteKind
 from dragoman.interpreter.schema.nodes import (
     Node,
+    append_sentences,
     as_list,
     as_node,
     as_number,
@@ -17,15 +21,104 @@ from dragoman.interpreter.schema.nodes import (
     properties_of,
     to_json_text,
 )
-from dragoman.interpreter.schema.openapi_words import (
-    ConvertedPiece,
-    SchemaPosition,
-    TypeConverter,
-    add_annotations,
-    add_description,
-    describe_constraints,
-)
 from dragoman.wire.json import encode
+from dragoman.wire.pointer import escape, join
+
+DESCRIBED = {
+    "object": ("patternProperties", "propertyNames", "dependentRequired", "dependentSchemas", "dependencies"),
+    "array": ("uniqueItems", "contains", "minContains", "maxContains"),
+    "string": ("contentMediaType", "contentEncoding", "contentSchema"),
+    "number": ("multipleOf",),
+    "integer": ("multipleOf",),
+}
+"""Constraints of each type that `Schema` lacks and that are moved to the description."""
+ANYWHERE = ("not", "if")
+_HANDLED = frozenset(
+    {"type", "format", "title", "description", "nullable", "enum", "const", "default", "example", "examples"}
+    | {"items", "prefixItems", "additionalItems", "minItems", "maxItems", "minLength", "maxLength", "pattern"}
+    | {"properties", "required", "minProperties", "maxProperties", "propertyOrdering", "additionalProperties"}
+    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "anyOf", "oneOf", "allOf", "then", "else"}
+    | {"$defs", "definitions", "$schema", "$id", "id", "$comment", "$vocabulary"}
+    | {"$anchor", "$dynamicAnchor", "$recursiveAnchor"}
+)
+
+
+class SchemaPosition(Struct, frozen=True):
+    """A position in the schema: its pointer, its depth, and the references followed to reach it."""
+
+    where: str = ""
+    depth: int = 0
+    trail: tuple[str, ...] = ()
+
+    def descend(self, *steps: str) -> "SchemaPosition":
+        return SchemaPosition(self.where + join(steps), self.depth + 1, self.trail)
+
+    def nest(self) -> "SchemaPosition":
+        return SchemaPosition(self.where, self.depth + 1, self.trail)
+
+    def enter(self, pointer: str) -> "SchemaPosition":
+        return SchemaPosition(pointer, self.depth, (*self.trail, pointer))
+
+
+class TypeConverter(Protocol):
+    """What the converters of single types need from `SchemaConverter`."""
+
+    vertex: bool
+
+    def add_note(self, where: str, what: str, kind: NoteKind = ...) -> None: ...
+
+    def convert(self, schema: Any, at: SchemaPosition) -> ConvertedPiece: ...
+
+
+ANY = ConvertedPiece({"type": "STRING"}, ArgumentUndo(parse=True))
+_ANY_DESCRIPTION = "any JSON value, written as JSON text"
+
+
+def add_description(piece: ConvertedPiece, node: Node, sentence: str = _ANY_DESCRIPTION) -> ConvertedPiece:
+    """Add a sentence to the description that explains what a string contains."""
+    annotated = add_annotations(piece, node, describe_constraints(node))
+    text = append_sentences(annotated.schema.get("description"), [sentence])
+    return ConvertedPiece({**annotated.schema, "description": text}, piece.undo)
+
+
+def add_annotations(piece: ConvertedPiece, node: Node, sentences: tuple[str | None, ...] = ()) -> ConvertedPiece:
+    """Add title, description, default and example of `node`; the default and `sentences` go into the description."""
+    schema = dict(piece.schema)
+    if (title := node.get("title")) is not None:
+        schema.setdefault("title", title if isinstance(title, str) else to_json_text(title))
+    inner = schema.get("description")
+    outer = node.get("description")
+    defaults = [describe_keyword(node, keyword) for keyword in ("default",) if node.get(keyword) is not None]
+    description = append_sentences(inner if outer is None else outer, [*sentences, *defaults])
+    if outer is not None and inner is not None and inner != outer:
+        description = f"{description}\n{inner}"
+    if description:
+        schema["description"] = description
+    examples = as_list(node.get("examples"))
+    if "example" in node or examples:
+        schema.setdefault("example", node["example"] if "example" in node else examples[0])
+    return ConvertedPiece(schema, piece.undo)
+
+
+def note_unsupported(conversion: TypeConverter, node: Node, at: SchemaPosition, kind: str = "") -> None:
+    """Note the constraints that are moved to the description or dropped."""
+    described = (*DESCRIBED.get(kind, ()), *ANYWHERE)
+    elsewhere = {keyword for keywords in DESCRIBED.values() for keyword in keywords}
+    for keyword in node:
+        if keyword in _HANDLED:
+            continue
+        if keyword in described:
+            conversion.add_note(f"{at.where}/{escape(keyword)}", f"{keyword} is moved to the description")
+        elif keyword not in elsewhere:
+            conversion.add_note(f"{at.where}/{escape(keyword)}", f"Gemini's Schema has no {keyword}", "dropped")
+
+
+def describe_constraints(node: Node, kind: str = "") -> tuple[str | None, ...]:
+    """Return the sentences for constraints that `Schema` has no keyword for."""
+    return tuple(
+        describe_keyword(node, keyword) for keyword in (*DESCRIBED.get(kind, ()), *ANYWHERE) if keyword in node
+    )
+
 
 FORMATS = {
     "string": frozenset({"enum", "date-time"}),

@@ -15,7 +15,13 @@ from msgspec import structs
 
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.schema.closed import SchemaCloser, SchemaSubset
-from dragoman.interpreter.schema.conversion import ConvertedSchema, Note, keep_schema, note_history_changes
+from dragoman.interpreter.schema.conversion import (
+    ConvertedPiece,
+    ConvertedSchema,
+    Note,
+    keep_schema,
+    note_history_changes,
+)
 from dragoman.interpreter.schema.drafts import to_draft_2020
 from dragoman.interpreter.schema.nodes import (
     Node,
@@ -30,7 +36,6 @@ from dragoman.interpreter.schema.nodes import (
     rewrite,
 )
 from dragoman.interpreter.schema.object_root import locate_notes, to_object_root
-from dragoman.interpreter.schema.openapi_words import ConvertedPiece
 from dragoman.interpreter.schema.references import References, describe_reference, find_reference
 from dragoman.wire.json import Malformed, encode
 from dragoman.wire.pointer import escape
@@ -145,7 +150,7 @@ _REFUSED = frozenset(
     {"allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"}
     | {"patternProperties", "propertyNames", "minProperties", "maxProperties", "unevaluatedProperties", "uniqueItems"}
 )
-_STRICT_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 _LOOKAROUND = re.compile(r"(?<!\\)(?:\\\\)*\(\?<?[=!]")
 """A lookahead or lookbehind, which OpenAI's strict mode rejects; the parenthesis is not escaped."""
 
@@ -173,7 +178,7 @@ def is_openai_strict(schema: bytes) -> bool:
 def _is_strict_node(node: Node) -> bool:
     if not _REFUSED.isdisjoint(node):
         return False
-    if "format" in node and node["format"] not in _STRICT_FORMATS:
+    if "format" in node and node["format"] not in _FORMATS:
         return False
     if isinstance(pattern := node.get("pattern"), str) and _LOOKAROUND.search(pattern):
         return False
@@ -184,7 +189,6 @@ def _is_strict_node(node: Node) -> bool:
     )
 
 
-_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 _CLOSED = b'{"type":"object","properties":{},"additionalProperties":false}'
 
 ANTHROPIC = SchemaSubset(

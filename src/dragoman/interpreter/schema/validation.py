@@ -21,7 +21,8 @@ from dragoman.interpreter.schema.limits import (
     find_excesses,
     is_recursive,
 )
-from dragoman.interpreter.schema.nodes import as_node, list_names, properties_of, read_document, read_types
+from dragoman.interpreter.schema.metaschema import META
+from dragoman.interpreter.schema.nodes import as_node, list_names, properties_of, read_document, read_types, shorten
 from dragoman.wire.json import Malformed, decode
 from dragoman.wire.pointer import join
 
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 _PATTERN_SIZE = 1 << 20
 _BACKTRACKS = 10_000
 _MAX_MESSAGE = 500
-_META = "https://json-schema.org/draft/2020-12/schema"
-"""The meta-schema, which is built into the validator."""
 
 
 class ArgumentError(Struct, frozen=True):
@@ -101,7 +100,10 @@ def check_arguments(schema: bytes | None, arguments: str, limit: int = 5) -> lis
     errors = compiled.find_errors(value, _LIMITS)
     if isinstance(errors, str):
         return [ArgumentError("", _UNLISTED[errors])]
-    return [ArgumentError(join(error.instance_path), _shorten(error.message)) for error in islice(errors, limit)]
+    return [
+        ArgumentError(join(error.instance_path), shorten(error.message, _MAX_MESSAGE))
+        for error in islice(errors, limit)
+    ]
 
 
 @lru_cache(maxsize=512)
@@ -139,7 +141,7 @@ def compile_schema(document: Any) -> "Validator | str":
             try:
                 return draft(document, offline=True, pattern_options=options)
             except (ValueError, TypeError) as error:
-                reasons.append(_shorten(getattr(error, "message", str(error))))
+                reasons.append(shorten(getattr(error, "message", str(error)), _MAX_MESSAGE))
     return reasons[1]
 
 
@@ -147,17 +149,12 @@ def find_schema_errors(document: Any, limit: int = 50) -> list[tuple[str, str]]:
     """Return the first `limit` errors of a schema that cannot be compiled, as pairs of pointer and message."""
     import jsonschema_rs  # noqa: PLC0415 - slow to import, and needed only for validation
 
-    errors = jsonschema_rs.Draft202012Validator({"$ref": _META}).iter_errors(document)
-    return [(join(error.instance_path), _shorten(error.message)) for error in islice(errors, limit)]
+    errors = jsonschema_rs.Draft202012Validator({"$ref": META}).iter_errors(document)
+    return [(join(error.instance_path), shorten(error.message, _MAX_MESSAGE)) for error in islice(errors, limit)]
 
 
-def _shorten(message: str) -> str:
-    return message if len(message) <= _MAX_MESSAGE else message[: _MAX_MESSAGE - 1] + "…"
-
-
-MAX_NAME_LENGTH = 128
-
-_NAME = re.compile(r"[A-Za-z0-9_.:/-]+")
+MAX_TOOL_NAME_LENGTH = 128
+TOOL_NAME = re.compile(r"[A-Za-z0-9_.:/-]+")
 
 
 class DefinitionError(Struct, frozen=True):
@@ -175,9 +172,9 @@ def check_definition(tool: Tool) -> list[DefinitionError]:
 def _check_name(name: str) -> Iterator[DefinitionError]:
     if not name:
         yield DefinitionError("/name", "a tool needs a name")
-    elif len(name) > MAX_NAME_LENGTH:
-        yield DefinitionError("/name", f"longer than {MAX_NAME_LENGTH} characters")
-    if name and not _NAME.fullmatch(name):
+    elif len(name) > MAX_TOOL_NAME_LENGTH:
+        yield DefinitionError("/name", f"longer than {MAX_TOOL_NAME_LENGTH} characters")
+    if name and not TOOL_NAME.fullmatch(name):
         yield DefinitionError("/name", "a name may contain only letters, digits and _ . : / -")
 
 

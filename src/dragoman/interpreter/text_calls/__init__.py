@@ -1,1 +1,1 @@
-"""Tool calling for models without tool support: the prompt describes the tools, and calls are parsed from the text."""
+"""The forms in which models write calls as text, and how to read them; `text_call_prompt` describes them to a model."""

@@ -7,7 +7,7 @@ task's run.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Literal, Protocol, cast
+from typing import Annotated, Any, Protocol, cast
 
 import msgspec
 from mcp.server.mcpserver import Context
@@ -28,14 +28,12 @@ from dragoman.agent import (
     WatchedRuntime,
     Within,
 )
-from dragoman.core.parts import AnyPart, Inline, Link, Media, MediaKind, Text
+from dragoman.core.parts import AnyPart, Inline, Link, Media, Text, media_kind_of
 from dragoman.core.problems import Problem
 from dragoman.mcp.server.tasks import TaskJob
 from dragoman.tasks import TaskSet
 from dragoman.tools import Progress as ToolProgress
 
-ThinkingEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 _SCHEMES = ("https://", "http://", "gs://", "data:")
 APPROVAL_SECONDS = 300.0
 """The timeout in seconds for the user's answer."""
@@ -97,7 +95,7 @@ def _build_file_media(file: FileData, where: str) -> Media:
 
 
 def _build_media(media_type: str, source: Inline | Link) -> Media:
-    return Media(kind=_KINDS.get(media_type.partition("/")[0], "document"), media_type=media_type, source=source)
+    return Media(kind=media_kind_of(media_type), media_type=media_type, source=source)
 
 
 def format_arguments(arguments: str, limit: int = 80) -> str:

@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 from dragoman.agent import Agent, ApprovalAsked, Limits, RunEnded, Statistics, Step
 from dragoman.core.parts import Media, Text
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, Request, Thinking
+from dragoman.core.request import Effort, Message, Request, Thinking
 from dragoman.core.serialization import decode_messages, encode_messages
 from dragoman.gateway.conversations.runs import (
     begin_turn,
@@ -36,7 +36,6 @@ from dragoman.mcp.server.host import (
     Host,
     Part,
     TaskHost,
-    ThinkingEffort,
     WaitingHost,
     build_prompt_parts,
     describe_step,
@@ -86,7 +85,7 @@ class QueryRequest(Struct, frozen=True, kw_only=True):
     model: str
     prompt: bytes
     """The new user message, encoded."""
-    effort: ThinkingEffort | None = None
+    effort: Effort | None = None
     turns: int
     seconds: float
     """Seconds to wait for the user's approval, if the call runs as a task."""
@@ -119,7 +118,7 @@ class Query:
         parts: Annotated[
             list[Part] | None, Field(description="images, documents, audio and video for the prompt")
         ] = None,
-        thinking: Annotated[ThinkingEffort | None, Field(description="how much the model thinks")] = None,
+        thinking: Annotated[Effort | None, Field(description="how much the model thinks")] = None,
         max_turns: Annotated[int | None, Field(description="maximum number of turns with tools", ge=1)] = None,
     ) -> Annotated[CallToolResult, Answer]:
         """Answer a call of the tool."""
@@ -193,7 +192,7 @@ class Query:
             return encode_start(await begin_turn(conversations, owner, query.session))
 
         unfinished = decode_start(await host.step("open", open_run))
-        system = service.settings.system
+        system = service.settings.system_prompt
         head = (Message(role="system", parts=(Text(text=system),)),) if system else ()
         agent = Agent(
             service.model(owner),

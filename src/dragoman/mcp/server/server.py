@@ -24,11 +24,10 @@ from pydantic import ValidationError
 from dragoman.core.problems import Problem
 from dragoman.http.exchange import Exchange
 from dragoman.mcp.server import query
-from dragoman.mcp.server.http import HttpEndpoint
 from dragoman.mcp.server.search import SearchTools
 from dragoman.mcp.server.service import Service, ToolCaller
-from dragoman.mcp.server.stdio import serve_stdio
 from dragoman.mcp.server.tasks import TTL, Tasks, TaskTool
+from dragoman.mcp.server.transports import HttpEndpoint, serve_stdio
 from dragoman.tools.arguments import format_error, format_errors
 from dragoman.wire.pointer import join
 

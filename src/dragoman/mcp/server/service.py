@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from dragoman.agent import JobRunner, Model
 from dragoman.core.request import NativeTool
+from dragoman.mcp.settings import McpTable
 from dragoman.sessions.conversations import Conversations
 from dragoman.tools import Executor
 from dragoman.tools.web.documents import WebDocument
@@ -37,25 +38,11 @@ def caller_of(ctx: ServerRequestContext[Any, Any]) -> ToolCaller:
     return LOCAL_CALLER if ctx.request is None else ctx.request.scope.get(CALLER_KEY, LOCAL_CALLER)
 
 
-class ServiceSettings(Struct, frozen=True, kw_only=True):
-    """Defaults of tool calls."""
-
-    model: str
-    """The model unless a call names another; "" if none is configured."""
-    search_model: str = ""
-    """The model that searches; "" for `model`."""
-    system: str = ""
-    max_turns: int = 10
-    seconds: float = 600.0
-    """The time limit of one `query`, including waiting for tools."""
-    destinations: tuple[str, ...] = ()
-    """Hosts to which tools may send data even after untrusted content was read."""
-
-
 class Service(Struct, frozen=True, kw_only=True):
     """The dependencies of the MCP tools."""
 
-    settings: ServiceSettings
+    settings: McpTable
+    """Defaults of tool calls; without a `model`, none is configured."""
     model: Callable[[str], Model]
     """Returns the function that sends model requests for an owner."""
     search_tool: Callable[[str], NativeTool | None]

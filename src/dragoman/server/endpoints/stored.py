@@ -12,6 +12,7 @@ from dragoman.gateway.conversation_recorder import build_unavailable_error
 from dragoman.gateway.conversations.background import Background, iter_events_after
 from dragoman.gateway.conversations.repeats import render_stream
 from dragoman.gateway.errors import build_body_error
+from dragoman.gateway.heartbeat import SSE_HEADERS
 from dragoman.gateway.record import Record, build_response_headers
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON_HEADERS
@@ -100,7 +101,6 @@ async def list_input_items(store: Store, owner: str, name: str, query: Mapping[s
 
 _HEARTBEAT_SECONDS = 15.0
 """Seconds without an event after which a heartbeat is sent."""
-_SSE_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
 
 async def handle_request(background: Background, path: Endpoint, owner: str, exchange: Exchange) -> None:
@@ -110,7 +110,7 @@ async def handle_request(background: Background, path: Endpoint, owner: str, exc
         if path.action == "responses.retrieve" and exchange.request.query.get("stream") == "true":
             after = exchange.request.query.get("starting_after", "-1")
             events = await replay_events(store, owner, path.name, background, parse_starting_after(after))
-            await _send_stream(events, exchange, _SSE_HEADERS)
+            await _send_stream(events, exchange, SSE_HEADERS)
             return
         await exchange.send(200, JSON_HEADERS, json.encode(await _run_action(background, path, owner, exchange)))
     except Unavailable:
@@ -125,7 +125,7 @@ async def send_queued(background: Background, turn: Turn, exchange: Exchange, re
     """Send a background response: its events as they come, or its queued state."""
     record.status, record.outcome = 200, "answered"
     if record.stream:
-        await _send_stream(background.watch_events(turn), exchange, build_response_headers(record, _SSE_HEADERS))
+        await _send_stream(background.watch_events(turn), exchange, build_response_headers(record, SSE_HEADERS))
     else:
         await exchange.send(200, build_response_headers(record, JSON_HEADERS), turn.reply)
 

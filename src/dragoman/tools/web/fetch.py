@@ -11,6 +11,7 @@ import secrets
 import ssl
 from collections.abc import Iterable
 from ipaddress import IPv6Address
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -18,7 +19,7 @@ from msgspec import Struct
 
 from dragoman.core.parts import Content, Text
 from dragoman.core.request import Tool
-from dragoman.http.addresses import AllowList, LinkRefused, Location, normalize_host, parse_location
+from dragoman.http.addresses import AllowList, LinkRefused, Location, normalize_host, parse_host_port, parse_location
 from dragoman.http.safe_fetch import ByteBudget, ExpiringCache, FetchRules, GuardedFetcher, LinkedPage, Resolve
 from dragoman.tools.handler import Handler, ToolFailure, invocation
 from dragoman.tools.web.converter import Converter
@@ -60,8 +61,8 @@ _PARAMETERS = {
 }
 
 
-class Settings(Struct, frozen=True, kw_only=True):
-    """Settings of `web_fetch`: allowed hosts and limits."""
+class WebSettings(Struct, frozen=True, kw_only=True):
+    """Allowed hosts and limits of `web_fetch`."""
 
     allow: tuple[str, ...] = ()
     """Domains that may be fetched, each with its subdomains; empty allows all domains."""
@@ -78,8 +79,43 @@ class Settings(Struct, frozen=True, kw_only=True):
     seconds: float = 20.0
     cache_seconds: float = 300.0
     """Seconds that a page is cached; 0 disables the cache."""
+
+
+class Settings(WebSettings, frozen=True, kw_only=True):
+    """Settings of `web_fetch`."""
+
     agent: str = "dragoman"
     """The User-Agent header."""
+
+
+class WebTable(WebSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[web]` of the configuration: which hosts and files `web_fetch` may read, and its limits."""
+
+    def __post_init__(self) -> None:
+        for entry in (*self.allow, *self.deny):
+            if not _is_domain(entry):
+                raise ValueError(f'{entry!r} in allow or deny is not a domain; write, for example, "example.com"')
+        for entry in self.private:
+            if parse_host_port(entry) is None:
+                raise ValueError(
+                    f'{entry!r} in private is not "host:port"; write, for example, "wiki.corp.example:443"'
+                )
+        for entry in self.files:
+            if not Path(entry).is_absolute():
+                raise ValueError(f"{entry!r} in files is not an absolute path; write the full path of a directory")
+        if self.max_bytes < 1 or not self.seconds > 0:
+            raise ValueError("max_bytes and seconds must be greater than 0")
+
+
+def _is_domain(entry: str) -> bool:
+    bare = entry.strip().removeprefix("*.")
+    if bare.startswith("["):
+        return parse_host_port(f"{bare}:1") is not None
+    try:
+        normalize_host(bare)
+    except LinkRefused:
+        return False
+    return True
 
 
 class DomainFilter:

@@ -3,7 +3,7 @@
 import asyncio
 
 from dragoman.tools import tool
-from dragoman.tools.progress import progress_to, reporter
+from dragoman.tools.handler import progress_to, reporter
 from tools.tool_calls import call, executor, text_of
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from agent.scripted import Scripted, agent, call, results_of, steps, text_of, user_request, whole
 from dragoman.agent import ApprovalAsked, CallEnded, CallStarted, InProcess, Limits
-from dragoman.agent.approvals import Approvals
+from dragoman.agent.config import Approvals
 from dragoman.core.parts import Text
 from dragoman.tools import tool
 

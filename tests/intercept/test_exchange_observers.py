@@ -7,16 +7,17 @@ import urllib.request
 
 import pytest
 
-from dragoman.intercept.captured import CapturedToolCall
 from dragoman.intercept.exchange import (
     InterceptedExchange,
+    ObserverFolders,
     SavedExchangeError,
     decode_body,
     decode_exchange,
     encode_exchange,
+    observe_exchanges,
     to_saved,
 )
-from dragoman.intercept.observers import ObserverFolders, observe_exchanges
+from dragoman.intercept.plan import CapturedToolCall
 from intercept.surroundings import between, upstream
 from server.processes import until
 
@@ -62,7 +63,7 @@ def test_there_is_no_observer_before_and_after(tmp_path):
 
 def test_an_observer_whose_process_is_gone_is_taken_away(tmp_path):
     code = (
-        "import os, pathlib, sys; from dragoman.intercept.observers import observe_exchanges;"
+        "import os, pathlib, sys; from dragoman.intercept.exchange import observe_exchanges;"
         "held = observe_exchanges(pathlib.Path(sys.argv[1])); held.__enter__(); os._exit(0)"
     )
     tmp_path.chmod(0o700)
@@ -83,7 +84,7 @@ def test_one_that_takes_nothing_gets_no_more_than_it_can_hold(tmp_path):
 
 
 def test_too_many_bytes_are_not_kept_for_one_that_takes_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("dragoman.intercept.observers._MAX_BYTES", 3 << 20)
+    monkeypatch.setattr("dragoman.intercept.exchange._MAX_BYTES", 3 << 20)
     observer = ObserverFolders(tmp_path / "at")
     with observe_exchanges(tmp_path / "at") as second_observer:
         large = build_exchange(came=b"x" * (2 << 20), left=b"x")

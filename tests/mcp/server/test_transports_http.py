@@ -13,10 +13,10 @@ from mcp.server.mcpserver import Context, MCPServer
 
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listen
-from dragoman.mcp.server.http import HttpEndpoint
 from dragoman.mcp.server.server import build_server, configure_low_level
 from dragoman.mcp.server.service import ToolCaller, caller_of
 from dragoman.mcp.server.tasks import Tasks
+from dragoman.mcp.server.transports import HttpEndpoint
 
 
 class Stage:

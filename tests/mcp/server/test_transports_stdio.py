@@ -13,8 +13,8 @@ from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
 from dragoman.mcp.server.server import build_server, configure_low_level
-from dragoman.mcp.server.stdio import serve_streams
 from dragoman.mcp.server.tasks import Tasks
+from dragoman.mcp.server.transports import serve_streams
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -5,15 +5,15 @@ import json
 import pytest
 
 from dragoman.interpreter.schema.arguments import Alternative, ArgumentUndo, restore_arguments
-from dragoman.interpreter.schema.conversion import Note
-from dragoman.interpreter.schema.openapi import to_openapi
-from dragoman.interpreter.schema.openapi_words import (
+from dragoman.interpreter.schema.conversion import (
     ConvertedPiece,
+    Note,
     build_alternative,
     build_alternatives,
     build_union_undo,
     collect_kinds,
 )
+from dragoman.interpreter.schema.openapi import to_openapi
 
 TEXT = {"type": "string"}
 ANY = "(any JSON value, written as JSON text)"

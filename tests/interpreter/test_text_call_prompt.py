@@ -16,8 +16,8 @@ from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.text_call_prompt import describe_tools, escape_protocol, render_call, render_result
 from dragoman.interpreter.text_calls.forms import WrittenCall
-from dragoman.interpreter.text_calls.prompt import describe_tools, escape_protocol, render_call, render_result
 from dragoman.interpreter.text_calls.reader import TextCallReader
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import build_message

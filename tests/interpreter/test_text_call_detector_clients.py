@@ -17,7 +17,7 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
-from dragoman.interpreter.text_calls.detector import CallDetector, detect_calls
+from dragoman.interpreter.text_call_detector import CallDetector, detect_calls
 from dragoman.interpreter.translate import translate_request
 from dragoman.interpreter.undo import TextCallSettings
 

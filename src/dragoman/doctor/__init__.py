@@ -1,1 +1,0 @@
-"""Checks of a configuration: credentials, connection and a tool call at each upstream, and tool servers."""

@@ -1,1 +1,0 @@
-"""Worker processes: start, supervise and stop one or several processes on one port."""
