@@ -122,6 +122,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """A request can ask for visible thinking."""
     reasoning_text: bool = False
     """Reasoning text of any vendor may be in the history (`reasoning_content`)."""
+    reasoning_issuer: str = ""
+    """The issuer whose signatures that reasoning may have; "" if there is no field for a signature."""
     call_signatures: bool = False
     """Calls in the history may have a signature of `issuer`."""
     text_signatures: bool = False

@@ -22,6 +22,10 @@ from dragoman.wire import json
 from dragoman.wire.pointer import escape
 
 UNKNOWN = "not known to the target"
+EMPTY_VALUES: tuple[Any, ...] = (None, "", {}, [])
+"""Leaves with nothing in them."""
+_EMPTY_JSON = (b"null", b'""', b"{}", b"[]")
+_BRACKETS = (b"{", b"[")
 
 
 class _Table(Struct, frozen=True):
@@ -47,10 +51,19 @@ def report_unknown(where: str, raw: bytes, source: str, target: str, ledger: Led
 
 
 def report_unknown_in_reply(where: str, raw: bytes, source: Dialect, ledger: Ledger, reason: str) -> None:
-    """Report the value at `where` in a reply of `source` as lost for `reason`, except for implied values."""
+    """Report the value at `where` in a reply of `source` as lost for `reason`, except for implied and empty values."""
     table = _find_reply_table(source.name)
     for pointer, value in _find_unknown(where, raw, table, ""):
+        if pointer == where and is_empty(raw):
+            continue
         ledger.report_dropped_value(pointer, raw if pointer == where else json.encode(value), reason)
+
+
+def is_empty(raw: bytes) -> bool:
+    """Return whether a JSON value has nothing in it: null, an empty text or container, or only such values."""
+    if raw in _EMPTY_JSON:
+        return True
+    return raw.startswith(_BRACKETS) and all(value in EMPTY_VALUES for value in json.find_leaves(raw, "").values())
 
 
 def _find_unknown(where: str, raw: bytes, table: _Table, target: str) -> Iterable[tuple[str, Any]]:

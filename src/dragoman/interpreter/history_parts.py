@@ -98,7 +98,7 @@ def remove_foreign_fields(part: Part, role: Role, adaptation: Adaptation) -> dic
         )
         if adapted != part.cache:
             changes["cache"] = adapted
-    if part.signature is not None and part.signature.issuer != traits.issuer:
+    if part.signature is not None and part.signature.issuer not in (traits.issuer, traits.reasoning_issuer):
         drop_signature(part, part.signature, adaptation)
         changes["signature"] = None
     return changes
@@ -122,9 +122,11 @@ def replace_fields(part: AnyPart, changes: dict[str, Any]) -> AnyPart:
 def adapt_reasoning(part: Reasoning, message: Message, adaptation: Adaptation) -> Adapted:
     """Keep reasoning that the target accepts back in the history, and drop the rest."""
     traits = adaptation.traits
-    if traits.reasoning_text and part.texts:
+    issuer = part.signature.issuer if part.signature is not None else ""
+    is_returned = bool(issuer) and issuer == traits.reasoning_issuer
+    if traits.reasoning_text and (part.texts or is_returned):
         changes = remove_foreign_fields(part, message.role, adaptation)
-        if part.signature is not None:
+        if part.signature is not None and not is_returned:
             adaptation.ledger.report_dropped_signature(part, "the target has no field for it")
             changes["signature"] = None
         return replace_fields(part, changes)

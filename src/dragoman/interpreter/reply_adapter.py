@@ -196,17 +196,18 @@ class ReplyAdapter:
 
     def seal_unsigned(self) -> Signature | None:
         """Return the envelope that marks unsigned reasoning, so that it is not taken for the client's own vendor's."""
-        client = self.client
-        if self.source.issuer == client.issuer or "reasoning" not in self.capabilities.signatures:
+        client, capabilities = self.client, self.capabilities
+        is_marked = "reasoning" in capabilities.signatures and not capabilities.unsigned_reasoning
+        if self.source.issuer == client.issuer or not is_marked:
             return None
         return seal_signature(UNSIGNED, "self", client.issuer)
 
-    def drop_fields(self, where: str, fields: dict[str, bytes], sealed_signature: Signature | None = None) -> None:
-        """Report the fields of the part at `where`, except an item id that the envelope of `sealed_signature` holds."""
-        item = find_item_id(sealed_signature) if sealed_signature is not None else ""
-        sealed_item, find_pointer = json.encode(item) if item else b"", self.source.field_place
+    def drop_fields(self, where: str, fields: dict[str, bytes], held_signature: Signature | None = None) -> None:
+        """Report the fields of the part at `where`, except an item id that is sent with `held_signature`."""
+        item = find_item_id(held_signature) if held_signature is not None else ""
+        held_item, find_pointer = json.encode(item) if item else b"", self.source.field_place
         for field, raw in fields.items():
-            if raw != sealed_item:
+            if raw != held_item:
                 pointer = where + field if find_pointer is None else find_pointer(where, field)
                 report_unknown_in_reply(pointer, raw, self.source, self.ledger, UNKNOWN_TO_CLIENT)
 
