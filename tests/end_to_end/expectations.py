@@ -88,11 +88,10 @@ def _expected_result(sent: Result, client: Any, reader: Any) -> HeardResult:
 
 
 def _check_thoughts(heard: Heard, client: str, reader: Any, scenario: Scenario) -> None:
-    """What the vendor signed came back to it, unless the client cannot hold it."""
+    """What the vendor signed came back to it, and the text of its thoughts if the client could ask for that."""
     signs_calls = reader.NAME == "gemini"
-    replayed = scenario.thinks and reader.REPLAYS and client != "chat"
+    replayed = scenario.thinks and reader.REPLAYS
     assert all(signature.startswith(_OWN_SIGNATURE) for signature in heard.signatures)
     assert bool(heard.signatures) == (signs_calls or replayed)
-    # Gemini wants the signature of the call alone; what its own client sends beside that is passed on.
-    told = replayed and (not signs_calls or client == "gemini")
+    told = replayed and client != "chat"
     assert "".join(heard.thoughts) == (THOUGHT if told else "")

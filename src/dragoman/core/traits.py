@@ -120,6 +120,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     budget_max: int | None = None
     shows_thinking: bool = False
     """A request can ask for visible thinking."""
+    unsigned_reasoning: bool = False
+    """Its own reasoning without a signature may be in the history."""
     reasoning_text: bool = False
     """Reasoning text of any vendor may be in the history (`reasoning_content`)."""
     reasoning_issuer: str = ""

@@ -292,6 +292,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Return whether an extra usage field only repeats one of the counts; None if the dialect has no such field."""
     vendor_tools: Mapping[str, VendorTool] = {}
     """Its versions of tools that several vendors run, by purpose, such as "search"."""
+    is_hosted: Callable[[bytes], bool] | None = None
+    """Return whether the vendor runs a tool of its own, given the JSON of its declaration; None if it has none."""
     shared_fields: frozenset[str] = frozenset()
     """Pointers of request fields that mean the same in the vendor's other dialect; one of the two lists them."""
     image_detail: str = ""

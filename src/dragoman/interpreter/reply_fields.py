@@ -52,7 +52,7 @@ def _report_source(adapter: ReplyAdapter, citation: Citation, pointer: str) -> N
         sent |= {citation.start, citation.end}
     for where, value in json.find_leaves(citation.raw, pointer).items():
         if value not in EMPTY_VALUES and value not in sent and not where.endswith("/type"):
-            adapter.ledger.report_dropped(where, "the client's dialect has only URL and title of a citation")
+            adapter.ledger.report_dropped(where, "citations in the client's dialect have no field for it")
 
 
 def drop_reply_fields(adapter: ReplyAdapter, fields: dict[str, bytes]) -> None:
@@ -60,7 +60,7 @@ def drop_reply_fields(adapter: ReplyAdapter, fields: dict[str, bytes]) -> None:
     ledger, cited, repeated = adapter.ledger, adapter.cited_pointers, adapter.source.repeated
     pointers = ledger.pointers
     for field, raw in fields.items():
-        if field in pointers.get("finish.sequence", ()):
+        if field in pointers.get("finish.sequence", ()) and raw.startswith(b'"'):
             adapter.has_sequence = True
             continue
         if field in pointers.get("finish.blocked", ()):

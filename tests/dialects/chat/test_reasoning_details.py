@@ -70,7 +70,7 @@ def test_openai_itself_never_gets_the_list(details):
     sent = translate_request(call, "messages", "chat", model="gpt-5.1")
     assert b"reasoning_details" not in sent.call.body
     assert [loss.what for loss in sent.losses if loss.where == "/messages/0/content/0"] == [
-        "reasoning of another vendor's model cannot be replayed"
+        "the target takes no reasoning in the history"
     ]
 
 

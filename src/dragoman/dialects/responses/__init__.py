@@ -9,6 +9,7 @@ from dragoman.dialects.responses.compat import (
     INFORMATIONAL_REPLIES,
     TURNS,
     VENDOR_TOOLS,
+    is_hosted,
 )
 from dragoman.dialects.responses.decoder import ResponsesDecoder
 from dragoman.dialects.responses.encoder import ResponsesEncoder
@@ -76,5 +77,6 @@ DIALECT = Dialect(
     informational=INFORMATIONAL,
     informational_replies=INFORMATIONAL_REPLIES,
     vendor_tools=VENDOR_TOOLS,
+    is_hosted=is_hosted,
     image_detail="/detail",
 )

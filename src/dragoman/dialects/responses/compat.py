@@ -127,6 +127,24 @@ VENDOR_TOOLS = {
 """Hosted tools that other vendors have too: web search and code execution."""
 
 
+_HOSTED = frozenset(
+    {"web_search", "web_search_preview", "file_search", "image_generation", "code_interpreter", "mcp", "tool_search"}
+)
+
+
+def is_hosted(raw: bytes) -> bool:
+    """Return whether OpenAI runs a tool of its own; clients run `apply_patch`, local shells and `computer`."""
+    match json.peek(raw):
+        case {"type": "tool_search", "execution": "client"}:
+            return False
+        case {"type": "shell", "environment": {"type": str(place)}}:
+            return place.startswith("container")
+        case {"type": str(kind)}:
+            return kind in _HOSTED or re.sub(r"_\d{4}_\d\d_\d\d$", "", kind) in _HOSTED
+        case _:
+            return False
+
+
 def _render_user_item(text: bytes) -> bytes:
     return json.encode({"type": "message", "role": "user", "content": Raw(text)})
 
