@@ -44,6 +44,7 @@ def test_a_reply_in_this_dialect_holds_what_the_vendor_documents():
         object_arguments=False,
         media=False,
         citations=True,
+        citation_facts=frozenset({"span", "quote"}),
         order=False,
         finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused"}),
     )

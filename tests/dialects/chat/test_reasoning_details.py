@@ -152,7 +152,7 @@ THOUGHTS: dict[str, Any] = {
                 "encrypted_content": "gAAA",
             },
             {"type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "gBBB"},
-            {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "{}"},
+            {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"},
         ],
     },
 }

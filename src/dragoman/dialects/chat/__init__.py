@@ -40,6 +40,7 @@ DIALECT = Dialect(
         partial_calls=True,
         media=False,
         citations=True,
+        citation_facts=frozenset({"span", "quote"}),
         order=False,
         finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused"}),
     ),

@@ -53,7 +53,6 @@ IMPLIED_REPLIES = {
     "/usage/service_tier": Implied(("standard", "default"), DEFAULT_TIER),
     "/choices/#/message/annotations": Implied(([],), SAYS_NOTHING),
     "/choices/#/content_filter_results": Implied(({},), SAYS_NOTHING),
-    "/choices/#/message/content/#/closed": Implied((True,), "the reasoning is complete"),
 }
 """Values of a reply that are no loss for a client of another dialect."""
 
@@ -97,6 +96,7 @@ INFORMATIONAL_REPLIES = {
     "/latency_checkpoint": VENDOR_TIMES,
     "/p": VENDOR_PADDING,
     "/choices/#/message/padding": VENDOR_PADDING,
+    "/choices/#/message/content/#/closed": "the state of the reasoning, which is sent",
     "/choices/#/message/channel": "the vendor's own label of the text, which is sent",
     "/x_groq": VENDOR_STORE,
     "/generationId": VENDOR_STORE,
