@@ -35,7 +35,7 @@ FILES = {
 }
 """The files that every dialect has."""
 MORE_FILES = {
-    "chat": {"decoder_state", "wire_reply"},
+    "chat": {"decoder_state", "reasoning_details", "wire_reply"},
     "gemini": {"code_assist", "decoder_state", "finish", "grounding"},
     "messages": {"remote", "text_blocks"},
     "responses": {"decoder_state", "items", "output", "remote"},

@@ -12,6 +12,14 @@ OLDER: dict[str, Any] = {
     "messages": [
         {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": '{"a": 1}'}},
         {"role": "function", "name": "f", "content": "1"},
+        {
+            "role": "assistant",
+            "content": "a",
+            "reasoning_details": [
+                {"type": "reasoning.text", "text": "hm", "signature": "s", "format": "dragoman-v1", "index": 0},
+                {"type": "reasoning.encrypted", "data": "d", "format": "dragoman-v1", "index": 1},
+            ],
+        },
     ],
     "functions": [{"name": "f", "parameters": {"type": "object"}}],
     "function_call": {"name": "f"},
@@ -25,7 +33,8 @@ def test_a_reply_in_this_dialect_holds_what_the_vendor_documents():
     assert (DIALECT.name, DIALECT.issuer, DIALECT.call_prefix) == ("chat", "openai", "call_")
     assert DIALECT.capabilities == ReplyCapabilities(
         reasoning=True,
-        signatures=frozenset({"call"}),
+        signatures=frozenset({"call", "reasoning"}),
+        unsigned_reasoning=True,
         call_issuers=frozenset({"google"}),
         any_issuer=False,
         refusal=True,
@@ -35,6 +44,7 @@ def test_a_reply_in_this_dialect_holds_what_the_vendor_documents():
         object_arguments=False,
         media=False,
         citations=True,
+        citation_facts=frozenset({"span", "quote"}),
         order=False,
         finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused"}),
     )

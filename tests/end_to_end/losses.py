@@ -7,9 +7,7 @@ import re
 
 Losses = tuple[str, ...]
 
-_THOUGHT = "reasoning of another vendor's model cannot be replayed"
 _UNSHOWN = "the target has no setting to show thinking"
-_UNHELD = "the client's dialect has no field for {}'s signature here"
 _AS_TEXT = 'sent as text: "Error: …"'
 _BEHIND = "moved out of the tool result, to a part after it"
 
@@ -21,10 +19,7 @@ _LOSSES: dict[tuple[str, str, str], Losses] = {
     ("image in result", "responses", "chat"): (f"approximated /input/2/output/1: {_BEHIND}",),
     ("image in result", "messages", "chat"): (f"approximated /messages/2/content/0/content/1: {_BEHIND}",),
     ("image in result", "gemini", "chat"): (f"approximated /contents/2/parts/0/functionResponse/parts/0: {_BEHIND}",),
-    ("reasoning + call", "chat", "messages"): (f"dropped /content/0/signature: {_UNHELD.format('anthropic')}",),
-    ("reasoning + call", "chat", "responses"): (f"dropped /output/0/encrypted_content: {_UNHELD.format('openai')}",),
     ("reasoning + call", "responses", "chat"): (f"dropped /reasoning/summary: {_UNSHOWN}",),
-    ("reasoning + call", "responses", "gemini"): (f"dropped /input/1: {_THOUGHT}",),
     ("reasoning + call", "messages", "chat"): (
         "approximated /thinking/type: how much to think is left to the model",
         f"dropped /thinking/display: {_UNSHOWN}",
@@ -32,7 +27,6 @@ _LOSSES: dict[tuple[str, str, str], Losses] = {
     ("reasoning + call", "messages", "responses"): (
         "approximated /thinking/type: how much to think is left to the model",
     ),
-    ("reasoning + call", "messages", "gemini"): (f"dropped /messages/1/content/0: {_THOUGHT}",),
     ("reasoning + call", "gemini", "chat"): (f"dropped /generationConfig/thinkingConfig/include_thoughts: {_UNSHOWN}",),
 }
 """By scenario, client and the upstream's dialect."""

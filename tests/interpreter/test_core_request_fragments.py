@@ -129,7 +129,7 @@ def test_a_fragment_is_written_for_its_model():
 
 def test_losses_are_returned():
     memory = NativeTool(dialect="messages", raw=b"{}", where="/tools/0")
-    assert tools_to("chat", [memory]) == (b"[]", (Loss("/tools/0", "a tool that only its own vendor runs", "dropped"),))
+    assert tools_to("chat", [memory]) == (b"[]", (Loss("/tools/0", "the target has no such kind of tool", "dropped"),))
 
 
 def test_empty_input_gives_empty_output():

@@ -124,7 +124,6 @@ def thought(dialect, model, thinking, **request):
 @pytest.mark.parametrize(
     ("budget", "effort"),
     [
-        (0, "none"),
         (1, "low"),
         (1024, "low"),
         (1025, "medium"),
@@ -136,6 +135,10 @@ def thought(dialect, model, thinking, **request):
 )
 def test_a_budget_becomes_the_nearest_effort(budget, effort):
     assert thought("responses", "nobody", Thinking(budget=budget)) == (Thinking(effort=effort), [BUDGET])
+
+
+def test_a_budget_of_zero_turns_thinking_off_without_a_loss():
+    assert thought("responses", "nobody", Thinking(budget=0)) == (Thinking(effort="none"), [])
 
 
 @pytest.mark.parametrize(
@@ -228,7 +231,7 @@ LEFT_TO_THE_MODEL = Thinking(mode="adaptive")
         ("messages", "claude-opus-5", Thinking(effort="none"), Thinking(mode="disabled"), []),
         ("messages", "claude-opus-5", Thinking(effort="minimal"), Thinking(mode="adaptive", effort="low"), [EFFORT]),
         ("messages", "claude-opus-5", Thinking(effort="xhigh"), Thinking(mode="adaptive", effort="xhigh"), []),
-        ("messages", "claude-opus-5", Thinking(budget=-1), Thinking(mode="adaptive"), [BUDGET]),
+        ("messages", "claude-opus-5", Thinking(budget=-1), Thinking(mode="adaptive"), []),
         ("messages", "claude-opus-5", Thinking(visible=True), Thinking(mode="adaptive", visible=True), []),
         ("messages", "claude-opus-5-5", Thinking(effort="none"), Thinking(mode="adaptive", effort="low"), [EFFORT]),
         ("messages", "claude-opus-4-5", Thinking(effort="none"), Thinking(mode="disabled"), []),

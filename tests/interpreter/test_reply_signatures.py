@@ -56,7 +56,9 @@ LOST = [("dropped", "/p/signature")]
         ("chat", CALL, GOOGLE, "native"),
         ("chat", CALL, OPENAI, "native"),
         ("chat", CALL, ANTHROPIC, "dropped"),
-        ("chat", THOUGHT, OPENAI, "dropped"),
+        ("chat", THOUGHT, OPENAI, "native"),
+        ("chat", THOUGHT, ANTHROPIC, "self"),
+        ("chat", REDACTED, ANTHROPIC, "redacted"),
         ("chat", TEXT, GOOGLE, "dropped"),
         ("gemini", Refusal(text="", where="/p"), GOOGLE, "native"),
         ("responses", Refusal(text="", where="/p"), GOOGLE, "dropped"),
@@ -117,7 +119,7 @@ def test_the_signature_of_a_dropped_call_is_not_sent():
 
 @pytest.mark.parametrize("client", ["messages", "gemini", "responses"])
 def test_unsigned_reasoning_is_marked_so_that_the_clients_vendor_does_not_mistake_it(client):
-    letter = seal_signature(UNSIGNED, "self", ISSUERS[client])
+    letter = seal_signature(Signature("nobody", UNSIGNED), "self", ISSUERS[client])
     thought = [PartStarted(0, THOUGHT), PartDelta(0, "hm"), PartEnded(0)]
     assert adapt_part(client, *thought) == ([*thought[:2], PartSigned(0, letter), thought[2]], [])
     assert adapt_part(client, *thought, source_issuer=ISSUERS[client]) == (thought, [])

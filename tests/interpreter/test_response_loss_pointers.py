@@ -56,7 +56,7 @@ def test_fields_of_items_are_reported_at_their_pointers(client):
     result = translate_response(encode(REPLY), "responses", client)
     lost = {loss.where for loss in result.losses}
     assert lost >= PLACES
-    assert (THOUGHT in lost) is (client == "chat"), "the envelope of its signature carries a thought's id"
+    assert THOUGHT not in lost, "it is sent with the signature"
     assert all(lookup(encode(REPLY), where) is not None for where in lost)
 
 
@@ -68,7 +68,7 @@ def test_a_stream_names_the_same_places(client):
     streamed = {loss.where for loss in translator.losses if loss.where.startswith("/output")}
     whole = {loss.where for loss in translate_response(encode(REPLY), "responses", client).losses}
     assert streamed >= PLACES
-    assert (THOUGHT in streamed) is (client == "chat")
+    assert THOUGHT not in streamed
     assert streamed == {where for where in whole if where.startswith("/output")}
 
 

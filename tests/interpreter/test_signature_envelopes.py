@@ -138,8 +138,8 @@ def test_a_damaged_envelope_stays_where_it_is_and_signs_nothing():
 
 
 def test_unsigned_reasoning_is_restored_unsigned():
-    thought = Reasoning(texts=("hm",), signature=seal_signature(UNSIGNED, "self", "anthropic"))
-    assert open_envelope(thought.signature) == (Signature("", ""), "self")
+    thought = Reasoning(texts=("hm",), signature=seal_signature(Signature("google", UNSIGNED), "self", "anthropic"))
+    assert open_envelope(thought.signature) == (Signature("google", ""), "self")
     assert open_envelopes((build_message("assistant", thought),)) == (
         build_message("assistant", Reasoning(texts=("hm",))),
     )

@@ -173,7 +173,7 @@ def test_two_thoughts_in_a_row_stay_two():
 
 
 def test_unsigned_reasoning_is_joined_where_any_reasoning_is_accepted():
-    sealed = seal_signature(UNSIGNED, "self", "google")
+    sealed = seal_signature(Signature("openai", UNSIGNED), "self", "google")
     messages = (build_message("assistant", piece("a"), piece("b"), piece("", sealed)),)
     assert join_thoughts(messages, adaptation_for("chat", "deepseek-v4")) == (
         build_message("assistant", piece("ab", sealed)),

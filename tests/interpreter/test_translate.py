@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dragoman.core.losses import Loss
-from dragoman.core.parts import Text
+from dragoman.core.parts import Signature, Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.dialects.record import Call
@@ -79,7 +79,7 @@ def test_another_model_in_what_is_not_json_is_a_problem():
 
 
 def test_another_vendors_signature_is_removed_even_in_the_same_dialect():
-    letter = seal_signature(UNSIGNED, "self", "anthropic").value
+    letter = seal_signature(Signature("openai", UNSIGNED), "self", "anthropic").value
     thought = {"type": "thinking", "thinking": "hm", "signature": letter}
     blocks = [thought, {"type": "text", "text": "yes"}]
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "assistant", "content": blocks}]}

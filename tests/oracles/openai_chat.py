@@ -65,7 +65,9 @@ def read_stream(sse: bytes, *, strict: bool) -> Reading:
                     delta = choice.delta.to_dict() if choice.delta else {}
                     known = {name: delta[name] for name in _ACCUMULATED if delta.get(name)}
                     text, thinking = _content(delta.get("content"))
-                    message = accumulate_delta(message, {**known, "content": text, "thinking": thinking})
+                    details = _details(delta.get("reasoning_details"))
+                    more = {"content": text, "thinking": thinking, "details": details}
+                    message = accumulate_delta(message, {**known, **more})
         except Exception as error:  # noqa: BLE001  whatever the SDK raises is the reading
             problem = describe_error(error)
         return _read(message, finish, usage, problem)
@@ -94,9 +96,21 @@ def _read(message: dict[Any, Any], word: str | None, usage: Any, problem: str = 
         finish=finish_after(_FINISHES.get(word, "other") if word else "", calls=bool(calls), refusal=bool(refusal)),
         usage=_usage(usage),
         refusal=refusal,
-        reasoning=(message.get("reasoning_content") or message.get("reasoning") or message.get("thinking") or thinking),
+        reasoning=(
+            message.get("reasoning_content")
+            or message.get("reasoning")
+            or message.get("thinking")
+            or thinking
+            or message.get("details")
+            or _details(message.get("reasoning_details"))
+        ),
         problem=problem,
     )
+
+
+def _details(items: Any) -> str:
+    """Return the text in OpenRouter's list, which some of its models send without another member for it."""
+    return "".join(item.get("text") or item.get("summary") or "" for item in items or ())
 
 
 def _content(content: Any) -> tuple[str, str]:

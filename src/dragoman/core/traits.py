@@ -120,8 +120,12 @@ class Traits(Struct, frozen=True, kw_only=True):
     budget_max: int | None = None
     shows_thinking: bool = False
     """A request can ask for visible thinking."""
+    unsigned_reasoning: bool = False
+    """Its own reasoning without a signature may be in the history."""
     reasoning_text: bool = False
     """Reasoning text of any vendor may be in the history (`reasoning_content`)."""
+    reasoning_issuer: str = ""
+    """The issuer whose signatures that reasoning may have; "" if there is no field for a signature."""
     call_signatures: bool = False
     """Calls in the history may have a signature of `issuer`."""
     text_signatures: bool = False

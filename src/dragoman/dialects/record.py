@@ -81,7 +81,9 @@ class ReplyCapabilities(Struct, frozen=True, kw_only=True):
     call_issuers: frozenset[str] = frozenset()
     """Other vendors whose signatures a call has a native field for (Chat: Google's)."""
     any_issuer: bool = True
-    """A signature field also accepts an envelope with another vendor's signature."""
+    """The signature field of a call also accepts an envelope with another vendor's signature."""
+    unsigned_reasoning: bool = False
+    """Reasoning without a signature needs no envelope: no vendor takes it for its own."""
     refusal: bool = False
     custom_calls: bool = False
     plain_ids: bool = False
@@ -193,13 +195,13 @@ NO_PADDING = "the gateway does not pad streams"
 TEXT_ANYWAY = "every model returns text"
 DEVELOPER_PAYS = "the owner of the API key pays"
 CALLED_BY_MODEL = "only the model calls tools"
-NOTHING_COUNTED = "nothing was counted"
 COMPLETE = "the items of a reply are complete"
 CACHE_ONLY = "it changes what a request costs, not what the model sees"
 CALLER_ID = "an identifier for the vendor's own monitoring"
 VENDOR_TIER = "a tier of the vendor's own capacity"
 VENDOR_LABELS = "labels for the vendor's own records"
-VENDOR_RATINGS = "ratings of the vendor's own filter, which let the content pass"
+VENDOR_RATINGS = "ratings of the vendor's own filter; if it blocked something, the finish reason says so"
+VENDOR_PADDING = "random text that hides the length of a chunk"
 VENDOR_COST = "what the vendor charges"
 VENDOR_TIMES = "how long the vendor took"
 VENDOR_VERSION = "a version or place of the vendor's own system"
@@ -289,6 +291,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Return whether an extra usage field only repeats one of the counts; None if the dialect has no such field."""
     vendor_tools: Mapping[str, VendorTool] = {}
     """Its versions of tools that several vendors run, by purpose, such as "search"."""
+    is_hosted: Callable[[bytes], bool] | None = None
+    """Return whether the vendor runs a tool of its own, given the JSON of its declaration; None if it has none."""
     shared_fields: frozenset[str] = frozenset()
     """Pointers of request fields that mean the same in the vendor's other dialect; one of the two lists them."""
     image_detail: str = ""

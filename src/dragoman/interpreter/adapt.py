@@ -108,7 +108,9 @@ def _drop_prefix(prefix: Prefix, messages: tuple[Message, ...], adaptation: Adap
 def adapt_turns(messages: tuple[Message, ...], adaptation: Adaptation, *, is_start: bool) -> tuple[Message, ...]:
     """Return messages as the target's turns; `is_start` means that they are the first of the conversation."""
     if has_envelope(messages):
-        messages = open_envelopes(join_thoughts(messages, adaptation))
+        traits = adaptation.traits
+        unsigned_issuer = traits.issuer if traits.unsigned_reasoning else ""
+        messages = open_envelopes(join_thoughts(messages, adaptation), unsigned_issuer)
     adapted = adapt_messages(messages, adaptation)
     if adaptation.instructions:
         # What the target has no field for is requested in the prompt, at the end of the system messages.

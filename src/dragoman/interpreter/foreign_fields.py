@@ -22,6 +22,8 @@ from dragoman.wire import json
 from dragoman.wire.pointer import escape
 
 UNKNOWN = "not known to the target"
+EMPTY_VALUES: tuple[Any, ...] = (None, "", {}, [])
+"""Leaves with nothing in them."""
 
 
 class _Table(Struct, frozen=True):
@@ -47,13 +49,17 @@ def report_unknown(where: str, raw: bytes, source: str, target: str, ledger: Led
 
 
 def report_unknown_in_reply(where: str, raw: bytes, source: Dialect, ledger: Ledger, reason: str) -> None:
-    """Report the value at `where` in a reply of `source` as lost for `reason`, except for implied values."""
+    """Report the value at `where` in a reply of `source` as lost for `reason`, except for implied and empty values."""
     table, shape = _find_reply_table(source.name), normalise_pointer(where)
     if shape not in table.rows and shape not in table.parents:
-        ledger.report_dropped_value(where, raw, reason, shape)
+        if not json.is_empty(raw):
+            ledger.report_dropped_value(where, raw, reason, shape)
         return
     for pointer, value in _find_unknown(where, raw, shape, table, ""):
-        ledger.report_dropped_value(pointer, raw if pointer == where else json.encode(value), reason)
+        if pointer != where:
+            ledger.report_dropped_value(pointer, json.encode(value), reason)
+        elif not json.is_empty(raw):
+            ledger.report_dropped_value(where, raw, reason)
 
 
 def _find_unknown(where: str, raw: bytes, shape: str, table: _Table, target: str) -> Iterable[tuple[str, Any]]:

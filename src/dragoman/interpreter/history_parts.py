@@ -27,6 +27,7 @@ from dragoman.interpreter.adaptation import STORED_ELSEWHERE, Adaptation
 from dragoman.interpreter.cache_marks import adapt_mark, read_cache_control
 from dragoman.interpreter.foreign_fields import drop_extras, report_unknown
 from dragoman.interpreter.schema.conversion import convert_history_arguments
+from dragoman.interpreter.signature_envelopes import UNSIGNED
 from dragoman.interpreter.undo import qualify_name
 from dragoman.wire import json
 
@@ -43,7 +44,9 @@ _PLACEHOLDERS = frozenset(
 )
 
 
-EMPTY_TEXT_REJECTED = "the target rejects empty text"
+FOREIGN_REASONING = "reasoning of another vendor's model cannot be replayed"
+UNSIGNED_REASONING = "reasoning without the target's signature cannot be replayed"
+EMPTY_TEXT_REJECTED = "the target rejects text that is empty or only white space"
 
 
 def is_rejected_text(text: str, traits: Traits) -> bool:
@@ -104,7 +107,7 @@ def remove_foreign_fields(part: Part, role: Role, adaptation: Adaptation) -> dic
         )
         if adapted != part.cache:
             changes["cache"] = adapted
-    if part.signature is not None and part.signature.issuer != traits.issuer:
+    if part.signature is not None and part.signature.issuer not in (traits.issuer, traits.reasoning_issuer):
         drop_signature(part, part.signature, adaptation)
         changes["signature"] = None
     return changes
@@ -113,7 +116,7 @@ def remove_foreign_fields(part: Part, role: Role, adaptation: Adaptation) -> dic
 def drop_signature(part: Part, signature: Signature, adaptation: Adaptation) -> None:
     """Report a signature that the target cannot use, unless it is a placeholder for a missing one."""
     if not is_placeholder(signature):
-        adaptation.ledger.report_dropped_signature(part, f"signed by {signature.issuer}")
+        adaptation.ledger.report_dropped_signature(part, f"signed by {signature.issuer}: only its models can read it")
 
 
 Adapted = AnyPart | tuple[AnyPart, ...] | None
@@ -125,18 +128,32 @@ def replace_fields(part: AnyPart, changes: dict[str, Any]) -> AnyPart:
     return structs.replace(part, **changes) if changes else part
 
 
+def _find_drop_reason(part: Reasoning, traits: Traits) -> str:
+    """Return why the target does not get reasoning of the history."""
+    if traits.reasoning_text:
+        return "the target takes reasoning only as text"
+    if not traits.shows_thinking:
+        return "the target takes no reasoning in the history"
+    return UNSIGNED_REASONING if part.signature is None else FOREIGN_REASONING
+
+
 def adapt_reasoning(part: Reasoning, message: Message, adaptation: Adaptation) -> Adapted:
     """Keep reasoning that the target accepts back in the history, and drop the rest."""
     traits = adaptation.traits
-    if traits.reasoning_text and part.texts:
+    issuer = part.signature.issuer if part.signature is not None else ""
+    is_returned = bool(issuer) and issuer == traits.reasoning_issuer
+    if traits.reasoning_text and (part.texts or is_returned):
         changes = remove_foreign_fields(part, message.role, adaptation)
-        if part.signature is not None:
+        if part.signature is not None and not is_returned:
             adaptation.ledger.report_dropped_signature(part, "the target has no field for it")
             changes["signature"] = None
         return replace_fields(part, changes)
     if traits.shows_thinking and part.signature is not None and part.signature.issuer == traits.issuer:
-        return replace_fields(part, remove_foreign_fields(part, message.role, adaptation))
-    adaptation.ledger.report_dropped(part.where, "reasoning of another vendor's model cannot be replayed")
+        changes = remove_foreign_fields(part, message.role, adaptation)
+        if part.signature.value == UNSIGNED:
+            changes["signature"] = None
+        return replace_fields(part, changes)
+    adaptation.ledger.report_dropped(part.where, _find_drop_reason(part, adaptation.traits))
     return None
 
 

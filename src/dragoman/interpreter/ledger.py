@@ -248,7 +248,10 @@ class Ledger(Struct, eq=False):
     def _resolve(self, entry: _Entry) -> Iterable[tuple[str, int]]:
         """Return the pointers of an entry in the document, each with its number of leaves."""
         if entry.leaves:
-            return ((entry.pointers[0], entry.leaves),)
+            where = entry.pointers[0]
+            # The document may have a snake_case name for a camelCase one.
+            found = None if self.exact or not where or where.islower() else self._find(where)
+            return ((found[0] if found is not None else where, entry.leaves),)
         matches = [match for candidate in entry.pointers if (match := self._find(candidate)) is not None]
         return [(where, json.count_leaves(raw)) for where, raw in matches] or ((entry.pointers[0], 1),)
 

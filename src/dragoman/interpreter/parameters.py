@@ -148,7 +148,8 @@ def _list_set_fields(thinking: Thinking) -> tuple[str, ...]:
 
 
 def _report_budget(thinking: Thinking, adaptation: Adaptation) -> None:
-    if thinking.budget is not None:
+    """Report a token budget for a target that has only levels; 0 turns thinking off, -1 leaves it to the model."""
+    if thinking.budget is not None and thinking.budget > 0:
         adaptation.ledger.report_approximated_field("thinking.budget", "a token budget is sent as an effort level")
 
 
@@ -157,10 +158,10 @@ def _to_effort(
 ) -> Thinking | None:
     _report_budget(thinking, adaptation)
     if requested is None:
-        if thinking.mode is not None:
+        for name in _list_set_fields(thinking):
             # "adaptive" leaves it to the model too, and so does a target that has only levels and is sent none.
             adaptation.ledger.report_approximated_field(
-                "thinking.mode", "how much to think is left to the model", grade="informational"
+                f"thinking.{name}", "how much to think is left to the model", grade="informational"
             )
         return Thinking(visible=visible) if visible is not None else None
     return Thinking(effort=_find_nearest_effort(requested, adaptation, _list_set_fields(thinking)), visible=visible)

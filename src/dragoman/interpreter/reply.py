@@ -50,10 +50,10 @@ class _OpenPart:
     is_signed = False
     signature: Signature | None = None
     """The signature of a part that is dropped."""
-    sealed_signature: Signature | None = None
-    """The signature that is sent to the client in an envelope."""
+    held_signature: Signature | None = None
+    """The signature that is sent to the client, as it is or in an envelope."""
     fields: dict[str, bytes] | None = None
-    """Fields that only the source dialect has, until it is known whether the signature's envelope holds one of them."""
+    """Fields that only the source dialect has, until it is known whether the signature holds one of them."""
     citation_count = 0
     drop_reason = ""
     """Why the part is dropped, if that is reported at its end."""
@@ -196,8 +196,8 @@ class EventAdapter(ReplyAdapter):
         return events if signature is None else [*events, *self._hold_signature(opened, signature)]
 
     def _drop_part_fields(self, open_part: _OpenPart) -> None:
-        """Report the fields of a reasoning part, except the item id that its signature's envelope holds."""
-        self.drop_fields(open_part.part.where, open_part.fields or {}, open_part.sealed_signature)
+        """Report the fields of a reasoning part, except the item id that its signature holds."""
+        self.drop_fields(open_part.part.where, open_part.fields or {}, open_part.held_signature)
         open_part.fields = None
 
     def _start_call(self, call: ToolCall, signature: Signature | None) -> list[Event]:
@@ -285,7 +285,7 @@ class EventAdapter(ReplyAdapter):
             return []
         held = self.adapt_signature(signature, open_part.kind, open_part.part)
         if held is not None:
-            open_part.sealed_signature = None if held is signature else signature
+            open_part.held_signature = signature
             if open_part.held_events is not None:
                 open_part.held_events.append(PartSigned(-1, held))
             return [] if open_part.index is None else [PartSigned(open_part.index, held)]

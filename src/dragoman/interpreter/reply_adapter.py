@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from dragoman.core.parts import AnyPart, Media, Opaque, Reasoning, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
-from dragoman.core.response import Finish, Usage
+from dragoman.core.response import Finish, FinishReason, Usage
 from dragoman.dialects.record import Dialect
 from dragoman.interpreter.adaptation import ENVELOPES
 from dragoman.interpreter.foreign_fields import report_unknown_in_reply
@@ -90,6 +90,16 @@ ONE_CALL = "the client allows one call at a time: only the first is sent"
 REFUSAL_AS_TEXT = "a refusal is sent as text"
 UNKNOWN_TO_CLIENT = "not known to the client's dialect"
 _NO_COUNT = "the client's dialect has no such count"
+_ENDINGS: dict[FinishReason, str] = {
+    "stop": "a normal end",
+    "length": "the token limit",
+    "tool_calls": "tool calls",
+    "filtered": "a content filter",
+    "refused": "a refusal",
+    "paused": "a pause",
+    "malformed_call": "a malformed call",
+    "other": "an unknown reason",
+}
 _SIGNATURE_KINDS: dict[type[AnyPart], str] = {ToolCall: "call", Reasoning: "reasoning", Text: "text", Media: "text"}
 """The names of the parts that may be signed, as the capability `signatures` lists them."""
 
@@ -198,17 +208,18 @@ class ReplyAdapter:
 
     def seal_unsigned(self) -> Signature | None:
         """Return the envelope that marks unsigned reasoning, so that it is not taken for the client's own vendor's."""
-        client = self.client
-        if self.source.issuer == client.issuer or "reasoning" not in self.capabilities.signatures:
+        client, capabilities = self.client, self.capabilities
+        is_marked = "reasoning" in capabilities.signatures and not capabilities.unsigned_reasoning
+        if self.source.issuer == client.issuer or not is_marked:
             return None
-        return seal_signature(UNSIGNED, "self", client.issuer)
+        return seal_signature(Signature(self.source.issuer, UNSIGNED), "self", client.issuer)
 
-    def drop_fields(self, where: str, fields: dict[str, bytes], sealed_signature: Signature | None = None) -> None:
-        """Report the fields of the part at `where`, except an item id that the envelope of `sealed_signature` holds."""
-        item = find_item_id(sealed_signature) if sealed_signature is not None else ""
-        sealed_item, find_pointer = json.encode(item) if item else b"", self.source.find_extra_pointer
+    def drop_fields(self, where: str, fields: dict[str, bytes], held_signature: Signature | None = None) -> None:
+        """Report the fields of the part at `where`, except an item id that is sent with `held_signature`."""
+        item = find_item_id(held_signature) if held_signature is not None else ""
+        held_item, find_pointer = json.encode(item) if item else b"", self.source.find_extra_pointer
         for field, raw in fields.items():
-            if raw != sealed_item:
+            if raw != held_item:
                 pointer = where + field if find_pointer is None else find_pointer(where, field)
                 report_unknown_in_reply(pointer, raw, self.source, self.ledger, UNKNOWN_TO_CLIENT)
 
@@ -243,11 +254,11 @@ class ReplyAdapter:
         if self.has_lost_call and reason == "tool_calls":
             reason = "malformed_call"
         if reason == "paused" and reason not in finishes:
-            self.ledger.report_approximated_field("finish.reason", "the model paused: reported as 'length'")
+            self.ledger.report_approximated_field("finish.reason", "the model paused: reported as the token limit")
             reason = "length"
         elif raw and raw not in self.source.mapped_finishes and json.encode(raw) not in self.block_reason:
             # The vendor's finish reason is more specific than the core's.
-            self.ledger.report_approximated_field("finish.reason", f"{raw!r} is reported as {reason!r}")
+            self.ledger.report_approximated_field("finish.reason", f"{raw!r} is reported as {_ENDINGS[reason]}")
         if reason in finishes:
             return finish if reason == finish.reason else Finish(reason, raw)
         explanation = json.peek(self.finish_message) if self.finish_message else ""

@@ -11,7 +11,7 @@ from dragoman.core.parts import AnyPart, Citation, Opaque
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response
 from dragoman.dialects.record import Dialect
-from dragoman.interpreter.foreign_fields import report_unknown_in_reply
+from dragoman.interpreter.foreign_fields import EMPTY_VALUES, report_unknown_in_reply
 from dragoman.interpreter.reply_adapter import UNKNOWN_TO_CLIENT, ReplyAdapter
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
@@ -20,7 +20,6 @@ _ONLY_FIRST_ANSWER = "only the first candidate is sent"
 _ANSWERS = ("/candidates/", "/choices/")
 _FIRST_ANSWER = ("/candidates/0/", "/choices/0/")
 _NO_SOURCE = "the client's dialect cannot express this citation"
-_EMPTY_VALUES: tuple[Any, ...] = (None, "", {}, [])
 
 
 def can_cite(adapter: ReplyAdapter, citation: Citation, part: AnyPart, number: int) -> bool:
@@ -48,11 +47,12 @@ def _report_source(adapter: ReplyAdapter, citation: Citation, pointer: str) -> N
     sent: set[Any] = {citation.url, citation.title}
     if "quote" in adapter.capabilities.citation_facts:
         sent.add(citation.quote)
-    if "span" in adapter.capabilities.citation_facts:
+    is_whole_text = citation.start == citation.end  # an empty span, as OpenRouter sends it
+    if "span" in adapter.capabilities.citation_facts or is_whole_text:
         sent |= {citation.start, citation.end}
     for where, value in json.find_leaves(citation.raw, pointer).items():
-        if value not in _EMPTY_VALUES and value not in sent and not where.endswith("/type"):
-            adapter.ledger.report_dropped(where, "the client's dialect has only URL and title of a citation")
+        if value not in EMPTY_VALUES and value not in sent and not where.endswith("/type"):
+            adapter.ledger.report_dropped(where, "citations in the client's dialect have no field for it")
 
 
 def drop_reply_fields(adapter: ReplyAdapter, fields: dict[str, bytes]) -> None:
@@ -60,7 +60,7 @@ def drop_reply_fields(adapter: ReplyAdapter, fields: dict[str, bytes]) -> None:
     ledger, cited, repeated = adapter.ledger, adapter.cited_pointers, adapter.source.repeated
     pointers = ledger.pointers
     for field, raw in fields.items():
-        if field in pointers.get("finish.sequence", ()):
+        if field in pointers.get("finish.sequence", ()) and raw.startswith(b'"'):
             adapter.has_sequence = True
             continue
         if field in pointers.get("finish.blocked", ()):
@@ -68,8 +68,9 @@ def drop_reply_fields(adapter: ReplyAdapter, fields: dict[str, bytes]) -> None:
         if field in pointers.get("finish.message", ()):
             adapter.finish_message = raw
         if field in cited:
-            for where in json.find_leaves(raw, field).keys() - cited[field]:
-                ledger.report_dropped(where, UNKNOWN_TO_CLIENT)
+            for where, value in json.find_leaves(raw, field).items():
+                if where not in cited[field] and value not in EMPTY_VALUES:
+                    ledger.report_dropped(where, UNKNOWN_TO_CLIENT)
             continue
         if repeated and (field in repeated or "/" + field.split("/", 2)[1] in repeated):
             continue  # it only repeats the request

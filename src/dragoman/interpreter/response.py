@@ -143,8 +143,8 @@ class ResponseAdapter(ReplyAdapter):
         elif type(part) is Reasoning:
             held = self.seal_unsigned()
         if extras is not None:
-            is_sealed = type(part) is Reasoning and held is not None and held is not signature
-            self.drop_fields(part.where, extras.fields, signature if is_sealed else None)
+            is_held = type(part) is Reasoning and held is not None
+            self.drop_fields(part.where, extras.fields, signature if is_held else None)
         adapted.append(
             part if held is signature and extras is None else structs.replace(part, signature=held, extras=None)
         )

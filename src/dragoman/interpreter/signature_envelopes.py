@@ -23,11 +23,11 @@ from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.ledger import Ledger
 
+UNSIGNED = ""
+"""The value in an envelope for reasoning without a signature: it only names the vendor, so that no other takes it."""
 _MAGIC = "dragoman1"
 ENVELOPE_MARKER = b64encode(_MAGIC.encode())
 """The prefix of every envelope."""
-UNSIGNED = Signature("", "")
-"""The content of an envelope that marks unsigned reasoning, so that no vendor takes it for its own."""
 ENVELOPE_PREFIX = ENVELOPE_MARKER.decode()
 _FOREIGN = "reasoning of another vendor's model cannot be replayed"
 EnvelopeKind = Literal["self", "call", "redacted"]
@@ -132,8 +132,11 @@ def _replace_parts(messages: tuple[Message, ...], changed: Mapping[PartPosition,
         yield structs.replace(message, parts=tuple(part for part in parts if part is not None))
 
 
-def open_envelopes(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return the messages with the signatures that came back in envelopes on the parts they sign."""
+def open_envelopes(messages: tuple[Message, ...], unsigned_issuer: str = "") -> tuple[Message, ...]:
+    """Return the messages with the signatures that came back in envelopes on the parts they sign.
+
+    Unsigned reasoning of `unsigned_issuer`, which takes it back, keeps an empty signature that names the issuer.
+    """
     finished: list[Message] = []
     waiting: Signature | None = None
     is_changed = False
@@ -142,7 +145,7 @@ def open_envelopes(messages: tuple[Message, ...]) -> tuple[Message, ...]:
             finished.append(message)
             waiting = None
             continue
-        parts, waiting = _restore_parts(message.parts, waiting)
+        parts, waiting = _restore_parts(message.parts, waiting, unsigned_issuer)
         is_same = len(parts) == len(message.parts) and all(map(is_, parts, message.parts))
         is_changed = is_changed or not is_same
         if parts:
@@ -151,7 +154,7 @@ def open_envelopes(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def _restore_parts(
-    parts: tuple[AnyPart, ...], waiting: Signature | None
+    parts: tuple[AnyPart, ...], waiting: Signature | None, unsigned_issuer: str
 ) -> tuple[tuple[AnyPart, ...], Signature | None]:
     finished: list[AnyPart] = []
     for part in parts:
@@ -165,7 +168,8 @@ def _restore_parts(
             elif kind == "redacted":
                 finished.append(Reasoning(redacted=True, signature=signature, where=part.where))
             else:
-                finished.append(structs.replace(part, signature=signature if signature.issuer else None))
+                is_kept = bool(signature.value or (signature.issuer and signature.issuer == unsigned_issuer))
+                finished.append(structs.replace(part, signature=signature if is_kept else None))
         elif waiting is not None and isinstance(part, ToolCall):
             finished.append(structs.replace(part, signature=part.signature or waiting))
             waiting = None
@@ -214,5 +218,5 @@ def _remove_from_parts(parts: tuple[AnyPart, ...], issuer: str, ledger: Ledger) 
         elif isinstance(part, Reasoning):
             ledger.report_dropped(part.where, _FOREIGN)
         else:
-            ledger.report_dropped_signature(part, f"signed by {found[0].issuer}")
+            ledger.report_dropped_signature(part, f"signed by {found[0].issuer}: only its models can read it")
             yield structs.replace(part, signature=None)

@@ -16,6 +16,7 @@ from dragoman.interpreter.history_parts import convert_arguments, drop_signature
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.media import find_document_text
 from dragoman.interpreter.pairing import pair_calls
+from dragoman.interpreter.signature_envelopes import UNSIGNED
 from dragoman.interpreter.text_calls.reader import TextCallReader
 from dragoman.interpreter.tools import adapt_request_tools
 from dragoman.interpreter.undo import TextCallSettings, Undo
@@ -176,12 +177,16 @@ def _drop_bare_thoughts(messages: tuple[Message, ...], ledger: Ledger) -> tuple[
 
 
 def _drop_unsigned_thoughts(message: Message, ledger: Ledger) -> Message:
-    bare = [part for part in message.parts if isinstance(part, Reasoning) and part.signature is None]
+    bare = [part for part in message.parts if isinstance(part, Reasoning) and not _is_signed(part)]
     if not bare:
         return message
     for part in bare:
         ledger.report_dropped(part.where, "the calls that it led to are sent as text")
     return structs.replace(message, parts=tuple(part for part in message.parts if part not in bare))
+
+
+def _is_signed(part: Reasoning) -> bool:
+    return part.signature is not None and part.signature.value != UNSIGNED
 
 
 def _request_rewrite(turns: list[Message], messages: tuple[Message, ...]) -> list[Message]:

@@ -17,19 +17,27 @@ from dragoman.interpreter.schema.roots import is_openai_strict, to_anthropic_out
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
 
+HOSTED_TOOL = "a tool that only its own vendor runs"
+UNKNOWN_TOOL = "the target has no such kind of tool"
+"""Why a vendor's own tool is dropped: the vendor runs it, or the client does."""
+
 
 def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
     """Return the target's counterpart of a vendor's own tool, and report what it does not have."""
     found = find_counterpart(tool, adaptation.traits.dialect)
     if found is None:
-        adaptation.ledger.report_dropped(tool.where, "a tool that only its own vendor runs")
+        adaptation.ledger.report_dropped(tool.where, HOSTED_TOOL if _is_hosted(tool) else UNKNOWN_TOOL)
     elif json.peek(found.raw) != json.peek(tool.raw):
         adaptation.ledger.report_approximated(tool.where, "replaced by the target's own tool of that kind")
         for pointer in list_settings(tool):
-            adaptation.ledger.report_dropped(
-                tool.where + pointer, "the target's own tool of that kind has no such setting"
-            )
+            adaptation.ledger.report_dropped(tool.where + pointer, "settings of a vendor's own tool are not translated")
     return found
+
+
+def _is_hosted(tool: NativeTool) -> bool:
+    """Return whether the vendor of the tool's dialect runs it."""
+    dialect = DIALECTS.get(tool.dialect)
+    return dialect is not None and dialect.is_hosted is not None and dialect.is_hosted(tool.raw)
 
 
 def drop_conflicts(tools: list[AnyTool], adaptation: Adaptation) -> list[AnyTool]:
@@ -39,7 +47,7 @@ def drop_conflicts(tools: list[AnyTool], adaptation: Adaptation) -> list[AnyTool
     kept: list[AnyTool] = []
     for tool in tools:
         if isinstance(tool, NativeTool) and b"codeExecution" not in tool.raw:
-            adaptation.ledger.report_dropped(tool.where, "the model takes search tools or functions, not both")
+            adaptation.ledger.report_dropped(tool.where, "the model takes this tool or functions, not both")
         else:
             kept.append(tool)
     return kept

@@ -153,7 +153,10 @@ def _adapt_tool(tool: Tool, adaptation: Adaptation, strict_allowed: bool) -> Too
     if traits.strict_by_mode:
         strict = None
     if strict and not (traits.strict_tools and strict_allowed):
-        adaptation.ledger.report_dropped_field("tool.strict", "the target cannot enforce the schema", tool)
+        reason = (
+            "the target takes no more strict tools" if traits.strict_tools else "the target cannot enforce the schema"
+        )
+        adaptation.ledger.report_dropped_field("tool.strict", reason, tool)
         strict = None
     proof = adaptation.tool_set.proofs.get(tool.where) if adaptation.tool_set is not None else None
     parameters, is_enforced = _adapt_parameters(tool, strict is True, adaptation, proof)

@@ -190,6 +190,22 @@ def _add_leaves(value: Any, where: str, found: dict[str, Any]) -> None:
             found[below] = member
 
 
+def is_empty(raw: bytes) -> bool:
+    """Return whether a JSON value has nothing in it: null, an empty text or container, or only such values."""
+    if raw[:1] not in b'{["n':
+        return False
+    try:
+        return not _has_content(_ANY_NUMBER.decode(raw))
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return False  # as `find_leaves`
+
+
+def _has_content(value: Any) -> bool:
+    if value.__class__ not in _CONTAINERS:
+        return value is not None and value != ""
+    return any(map(_has_content, value if value.__class__ is list else value.values()))
+
+
 def count_leaves(raw: bytes | Raw) -> int:
     """Return the number of leaves of a value; an empty container is a leaf."""
     try:

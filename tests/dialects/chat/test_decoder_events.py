@@ -60,7 +60,6 @@ PartDelta index=2 text='no'
 PartEnded index=2
 Native dialect='chat' field='/choices/0/message/reasoning' raw=b'"t"'
 Native dialect='chat' field='/choices/0/message/annotations' raw=b'[{"type": "url_citation", "url_citation": {"url": "https://e.org"}}]'
-Native dialect='chat' field='/choices/0/message/reasoning_details' raw=b'[{"a":1},{"b":2}]'
 Native dialect='chat' field='/choices/0/message/audio' raw=b'{"data":"AB"}'
 Native dialect='chat' field='/system_fingerprint' raw=b'"fp"'
 Native dialect='chat' field='/provider' raw=b'"p"'
@@ -69,6 +68,7 @@ Native dialect='chat' field='/choices/0/logprobs' raw=b'{"content": [1]}'
 Native dialect='chat' field='/choices/0/native_finish_reason' raw=b'"end"'
 Native dialect='chat' field='/choices/0/content_filter_results' raw=b'{}'
 Native dialect='chat' field='/choices/0/x' raw=b'1'
+Native dialect='chat' field='/choices/0/message/reasoning_details' raw=b'[{"a":1},{"b":2}]'
 UsageSeen usage=Usage(input=1)
 Finished finish=Finish(reason='refused', raw='stop')
 """

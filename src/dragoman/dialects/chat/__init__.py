@@ -61,7 +61,8 @@ DIALECT = Dialect(
     api=API,
     capabilities=ReplyCapabilities(
         reasoning=True,
-        signatures=frozenset({"call"}),
+        signatures=frozenset({"call", "reasoning"}),
+        unsigned_reasoning=True,
         call_issuers=frozenset({"google"}),
         any_issuer=False,
         refusal=True,
@@ -69,6 +70,7 @@ DIALECT = Dialect(
         partial_calls=True,
         media=False,
         citations=True,
+        citation_facts=frozenset({"span", "quote"}),
         order=False,
         finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused"}),
     ),

@@ -30,6 +30,7 @@ from dragoman.dialects.chat.decoder_state import CallTable, FieldPieces, OtherCh
 from dragoman.dialects.chat.errors import read_error
 from dragoman.dialects.chat.fields import REASONING_MEMBERS, Spelling, join_spelling
 from dragoman.dialects.chat.parts import GOOGLE, read_arguments, read_citation, read_part
+from dragoman.dialects.chat.reasoning_details import DetailPieces
 from dragoman.dialects.chat.response import is_complete, parse_response, read_finish, read_usage
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.decoder import FrameDecoder
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 _TextKind = Literal["", "text", "reasoning", "refusal"]
 _NO_ERROR = (b"{}", b'""', b"false", b"[]")
 _MESSAGE = "/choices/0/message"
+_DETAILS = f"{_MESSAGE}/reasoning_details"
 _CUT_OFF = "the stream ended before the reply was finished"
 
 
@@ -59,6 +61,7 @@ class ChatDecoder(FrameDecoder):
         self._open_index = 0
         self._calls = CallTable()
         self._has_refusal = False
+        self._details = DetailPieces()
         self._annotation_count = 0
         self._content_count = 0
         self._finish_reason: str | None = None
@@ -169,6 +172,7 @@ class ChatDecoder(FrameDecoder):
     def _read_delta(self, delta: wire_reply.Delta, position: int, unread: Unread | None) -> None:
         reasoning_text = delta.reasoning_content or delta.reasoning
         if reasoning_text:
+            self._details.is_repetition = True
             member = "reasoning_content" if delta.reasoning_content else "reasoning"
             self._append_delta("reasoning", reasoning_text, join_spelling(member))
             if delta.reasoning and delta.reasoning != reasoning_text:
@@ -191,7 +195,12 @@ class ChatDecoder(FrameDecoder):
         if delta.annotations:
             self._read_annotations(delta)
         if delta.reasoning_details is not wire.ABSENT:
-            self._add_field("/choices/0/message/reasoning_details", bytes(delta.reasoning_details))
+            raw = bytes(delta.reasoning_details)
+            text = self._details.add(raw)
+            if text:
+                self._append_delta("reasoning", text, Spelling.DETAILS)
+            elif text is None:
+                self._add_field(_DETAILS, raw)
 
     def _append_delta(self, kind: _TextKind, text: str, spelling: str = "") -> None:
         if self._open_kind != kind:
@@ -202,6 +211,8 @@ class ChatDecoder(FrameDecoder):
     def _open_part(self, kind: _TextKind, spelling: str) -> None:
         self._end_open_part()
         self._end_complete_calls()
+        if kind != "reasoning":
+            self._emit_details()
         part: AnyPart
         in_list = spelling in (Spelling.PART, Spelling.THINKING)
         where = self._take_content_pointer() if in_list else f"{_MESSAGE}/{_member_of(kind, spelling)}"
@@ -229,9 +240,17 @@ class ChatDecoder(FrameDecoder):
         return index
 
     def _end_open_part(self) -> None:
+        if self._open_kind == "reasoning" and self._details:
+            self._events.append(PartSigned(self._open_index, self._details.take()))
         if self._open_kind:
             self._events.append(PartEnded(self._open_index))
             self._open_kind = ""
+
+    def _emit_details(self) -> None:
+        """Emit details that came without reasoning as a part of their own, before the part that starts now."""
+        if self._details:
+            part = Reasoning(redacted=True, where=_DETAILS, signature=self._details.take())
+            self._events.append(PartEnded(self._start_part(part)))
 
     def _end_complete_calls(self) -> None:
         for call in self._calls.pop_complete():
@@ -308,6 +327,7 @@ class ChatDecoder(FrameDecoder):
     def _start_call(self, call: StreamedCall) -> None:
         self._end_open_part()
         self._end_complete_calls()
+        self._emit_details()
         spelling = Spelling.FUNCTION_CALL if call.is_legacy else ""
         member = "function_call" if call.is_legacy else f"tool_calls/{call.ordinal}"
         where = f"{_MESSAGE}/{member}"
@@ -342,6 +362,8 @@ class ChatDecoder(FrameDecoder):
                 self._start_call(call)
                 self._emit_call_fields(call)
         self._end_open_part()
+        if self._details:
+            self._add_field(_DETAILS, self._details.merge())
         fields = [*self._fields.items(), *self._other_choices.items()]
         stopped_by = dict(fields).get("/choices/0/stop_reason")
         finish = read_finish(
@@ -369,5 +391,7 @@ class ChatDecoder(FrameDecoder):
 def _member_of(kind: str, spelling: str) -> str:
     """Return the message member that contains text of this kind ("text", "reasoning", "refusal")."""
     if kind == "reasoning":
+        if spelling == Spelling.DETAILS:
+            return "reasoning_details"
         return REASONING_MEMBERS.get(spelling, "reasoning_content")
     return "refusal" if kind == "refusal" else "content"

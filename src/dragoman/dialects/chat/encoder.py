@@ -23,7 +23,7 @@ from dragoman.core.events import (
     Started,
     UsageSeen,
 )
-from dragoman.core.parts import AnyPart, Opaque, Reasoning, Refusal, Text, ToolCall
+from dragoman.core.parts import AnyPart, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, FinishReason, Usage
@@ -31,6 +31,7 @@ from dragoman.core.value import own_extras
 from dragoman.dialects.chat.errors import render_error_body
 from dragoman.dialects.chat.fields import REASONING_MEMBERS, Spelling, is_legacy
 from dragoman.dialects.chat.parts import GOOGLE, write_citation
+from dragoman.dialects.chat.reasoning_details import write_details
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.decoder import Encoder
 from dragoman.wire.json import Malformed, decode_object, encode, first_byte, one_line, with_members
@@ -55,7 +56,19 @@ _MALFORMED_CALL = "the model made a malformed tool call"
 class _OpenPart:
     """A part that is being streamed; each delta is written between two fixed byte strings, `head` and `tail`."""
 
-    __slots__ = ("has_delta", "head", "is_json_call", "kind", "ordinal", "part", "piece", "size", "tail")
+    __slots__ = (
+        "has_delta",
+        "head",
+        "is_json_call",
+        "kind",
+        "ordinal",
+        "part",
+        "piece",
+        "signature",
+        "size",
+        "tail",
+        "texts",
+    )
 
     def __init__(self, part: AnyPart) -> None:
         self.part = part
@@ -67,6 +80,9 @@ class _OpenPart:
         self.size = 0
         self.has_delta = False
         self.is_json_call = False
+        self.signature = part.signature
+        self.texts: list[str] = []
+        """The text of reasoning, which is repeated with its signature."""
 
 
 def wants_usage(request: Request | None) -> bool:
@@ -102,6 +118,7 @@ class ChatEncoder(Encoder):
         self._has_refusal = False
         self._has_legacy_call = False
         self._has_reasoning = False
+        self._detail_count = 0
 
     def feed(self, event: Event) -> bytes:
         """Encode the next event."""
@@ -113,7 +130,7 @@ class ChatEncoder(Encoder):
             case PartEnded(index, complete):
                 return self._end_part(self._parts.pop(index, None), complete)
             case PartSigned(index, signature):
-                return self._sign(index, signature.issuer, signature.value)
+                return self._sign(index, signature)
             case PartCited(index, citation):
                 opened = self._parts.get(index)
                 written = write_citation(citation, self._text_length, opened.size if opened is not None else 0)
@@ -164,6 +181,8 @@ class ChatEncoder(Encoder):
                 self._set_delta_frame(opened, b'{"refusal":', b"}")
             case Reasoning(spelling=Spelling.THINKING):
                 self._set_delta_frame(opened, _THINKING, b"}]}]}")
+            case Reasoning(spelling=Spelling.DETAILS):
+                return b""
             case Reasoning():
                 member = REASONING_MEMBERS.get(part.spelling, "reasoning_content")
                 self._set_delta_frame(opened, b'{"' + member.encode() + b'":', b"}")
@@ -208,7 +227,12 @@ class ChatEncoder(Encoder):
         )
 
     def _append(self, open_part: _OpenPart | None, text: str, piece: int) -> bytes:
-        if open_part is None or not open_part.head:
+        if open_part is None:
+            return b""
+        if open_part.kind is Reasoning:
+            open_part.texts.append(f"\n\n{text}" if piece != open_part.piece and open_part.texts else text)
+        if not open_part.head:
+            open_part.piece = piece
             return b""
         if open_part.kind is Reasoning:
             text = self._separate_summaries(open_part, text, piece)
@@ -227,14 +251,23 @@ class ChatEncoder(Encoder):
     def _end_part(self, open_part: _OpenPart | None, complete: bool) -> bytes:
         if open_part is not None and isinstance(open_part.part, Text):
             self._text_length += open_part.size
+        if open_part is not None and open_part.kind is Reasoning and open_part.signature is not None:
+            signed = Reasoning(texts=("".join(open_part.texts),), signature=open_part.signature)
+            items = write_details((signed,), self._detail_count)
+            self._detail_count += len(items)
+            return self._write_delta(one_line(encode({"reasoning_details": items})))
         if open_part is None or open_part.has_delta or not open_part.is_json_call or not complete:
             return b""
         # Clients parse the joined arguments, and an empty string is not JSON.
         return self._append(open_part, "{}", 0)
 
-    def _sign(self, index: int, issuer: str, value: str) -> bytes:
+    def _sign(self, index: int, signature: Signature) -> bytes:
         opened = self._parts.get(index)
-        return self._write_signature(opened, issuer, value) if opened is not None and opened.ordinal >= 0 else b""
+        if opened is None or opened.ordinal < 0:
+            if opened is not None:
+                opened.signature = signature
+            return b""
+        return self._write_signature(opened, signature.issuer, signature.value)
 
     def _write_signature(self, open_part: _OpenPart, issuer: str, value: str) -> bytes:
         if issuer != GOOGLE:

@@ -25,7 +25,7 @@ POINTERS = core_pointers(ChatRequest) | {
     "tool.strict": ("/function/strict",),
     "tool.parameters": ("/function/parameters", "/parameters"),
     "part.cache": ("/prompt_cache_breakpoint",),
-    "part.signature": ("/extra_content/google/thought_signature",),
+    "part.signature": ("/extra_content/google/thought_signature", "/signature", "/data"),
     "part.citations": ("/annotations",),
     "message.name": ("/name",),
     "call.id": ("/id",),
@@ -58,6 +58,7 @@ class Spelling:
     MESSAGE = f"{NAME} message"
     PART = f"{NAME} part"
     THINKING = f"{NAME} thinking"
+    DETAILS = f"{NAME} reasoning_details"
     FUNCTION = f"{NAME} function"
     FUNCTION_CALL = f"{NAME} function_call"
     ANY = f"{NAME} any"
@@ -89,6 +90,12 @@ def take_extras(unread: Unread | None, where: str, owner: Struct | None = None) 
 def add_fields(extras: Extras | None, fields: dict[str, bytes]) -> Extras | None:
     """Return the extras with `fields` added in front; existing fields win."""
     return build_extras({**fields, **(extras.fields if extras is not None else {})})
+
+
+def remove_field(extras: Extras | None, pointer: str) -> Extras | None:
+    """Return the extras without one field."""
+    fields = extras.fields if extras is not None else {}
+    return build_extras({name: raw for name, raw in fields.items() if name != pointer})
 
 
 def build_extras(fields: dict[str, bytes] | None) -> Extras | None:

@@ -279,9 +279,10 @@ def write_citation(citation: Citation, begin: int, size: int) -> dict[str, Any] 
         return Raw(citation.raw)
     if not citation.url:
         return None
-    page = {
+    page: dict[str, Any] = {
         "url": citation.url,
         "title": citation.title,
+        **({"content": citation.quote} if citation.quote else {}),
         "start_index": begin + (citation.start or 0),
         "end_index": begin + (size if citation.end is None else citation.end),
     }

@@ -23,6 +23,7 @@ from dragoman.dialects.chat.fields import (
     split_spelling,
 )
 from dragoman.dialects.chat.parts import write_call, write_part
+from dragoman.dialects.chat.reasoning_details import is_in_details, write_details
 from dragoman.dialects.chat.request import MODEL_IN_URL, REASONING_FIELDS
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Call
@@ -166,6 +167,11 @@ def _write_text_content(content: list[AnyPart], value: dict[str, Any], spelling:
 
 
 def _write_reasoning(part: Reasoning, value: dict[str, Any]) -> None:
+    if is_in_details(part):
+        details = value.setdefault("reasoning_details", [])
+        details += write_details((part,), len(details))
+        if part.spelling == Spelling.DETAILS:
+            return
     if part.redacted or not part.texts:
         return
     text = "\n\n".join(part.texts)

@@ -12,6 +12,8 @@ message with calls, which is not a part), "reasoning_content" or "reasoning" (th
 from operator import attrgetter
 from typing import Any, assert_never
 
+from msgspec import structs
+
 from dragoman.core.parts import AnyPart, Content, Data, Media, Opaque, Reasoning, Refusal, Text, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, NativeTool, Request, Role, Tool, ToolChoice
@@ -23,9 +25,12 @@ from dragoman.dialects.chat.fields import (
     join_spelling,
     read_options,
     read_sampling,
+    remove_field,
+    split_spelling,
     take_extras,
 )
 from dragoman.dialects.chat.parts import read_call, read_legacy_call, read_part, write_part
+from dragoman.dialects.chat.reasoning_details import read_own_items
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire.json import Malformed, decode_object, encode
@@ -292,14 +297,29 @@ def _read_assistant(message: wire.AssistantMessage, where: str, unread: Unread |
     parts += [read_call(call, f"{where}/tool_calls/{index}", unread) for index, call in enumerate(calls)]
     if message.function_call is not None:
         parts.append(read_legacy_call(message.function_call, f"{where}/function_call", unread))
+    extras = take_extras(unread, where, message) if has_more else None
+    details, place = message.reasoning_details, f"{where}/reasoning_details"
+    if details and (signed := read_own_items(bytes(details), place)):
+        parts = _sign_reasoning(parts, signed)
+        extras = remove_field(extras, "/reasoning_details")
     return Message(
         role="assistant",
         parts=tuple(parts),
         name=message.name or "",
         where=where,
         spelling=join_spelling(*flags),
-        extras=take_extras(unread, where, message) if has_more else None,
+        extras=extras,
     )
+
+
+def _sign_reasoning(parts: list[AnyPart], signed: list[Reasoning]) -> list[AnyPart]:
+    """Put the signed reasoning first, in place of the text in another member that only repeats it."""
+    text = "\n\n".join(text for part in signed for text in part.texts)
+    for at, part in enumerate(parts):
+        if isinstance(part, Reasoning) and part.texts == (text,):
+            spelling = join_spelling("reasoning_details", *split_spelling(part.spelling))
+            return [*(structs.replace(one, spelling=spelling) for one in signed), *parts[:at], *parts[at + 1 :]]
+    return [*signed, *parts]
 
 
 def _read_reasoning(message: wire.AssistantMessage, where: str, flags: list[str]) -> list[AnyPart]:

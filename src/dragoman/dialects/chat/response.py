@@ -33,6 +33,7 @@ from dragoman.dialects.chat.parts import (
     write_citation,
     write_part,
 )
+from dragoman.dialects.chat.reasoning_details import read_details, write_details
 from dragoman.dialects.chat.request import read_content
 from dragoman.dialects.chat.wire import NAME
 from dragoman.wire.json import Malformed, decode_array, decode_object, encode, is_json, peek
@@ -140,7 +141,23 @@ def _read_message(
     if message.annotations:
         _attach_annotations(parts, message.annotations, where, extras)
     extras.update(get_raw_members(message, where) or {})
+    if message.reasoning_details:
+        _attach_details(parts, f"{where}/reasoning_details", extras)
     return parts
+
+
+def _attach_details(parts: list[AnyPart], where: str, extras: dict[str, bytes]) -> None:
+    """Attach `reasoning_details` to the reasoning before the content, or to a part of their own."""
+    position = next((at for at in (1, 0) if at < len(parts) and parts[at].spelling in REASONING_MEMBERS), None)
+    known = parts[position] if position is not None else None
+    found = read_details(extras[where], where, known if isinstance(known, Reasoning) else None)
+    if found is None:
+        return
+    del extras[where]
+    if position is None:
+        parts.insert(0, found)
+    else:
+        parts[position] = found
 
 
 def _read_content(message: wire_reply.ReplyMessage, where: str, unread: Unread | None) -> Iterator[AnyPart]:
@@ -209,6 +226,7 @@ def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
     content: list[AnyPart] = []
     calls: list[dict[str, Any] | Raw] = []
     reasoning: dict[str, list[str]] = {}
+    signed: list[Reasoning] = []
     is_cited = False
     for part in parts:
         if isinstance(part, Text):
@@ -223,7 +241,10 @@ def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
         elif part.spelling in _IN_CONTENT:
             content.append(part)
         elif isinstance(part, Reasoning):
-            reasoning.setdefault(REASONING_MEMBERS.get(part.spelling, "reasoning_content"), []).extend(part.texts)
+            if part.spelling != Spelling.DETAILS:
+                reasoning.setdefault(REASONING_MEMBERS.get(part.spelling, "reasoning_content"), []).extend(part.texts)
+            if part.signature is not None:
+                signed.append(part)
         elif isinstance(part, Refusal):
             message["refusal"] = (message["refusal"] or "") + part.text
         elif isinstance(part, Opaque) and part.dialect == NAME:
@@ -238,6 +259,8 @@ def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
     for member, texts in reasoning.items():
         if texts:
             message[member] = "\n\n".join(texts)
+    if signed:
+        message["reasoning_details"] = write_details(signed)
     if calls:
         message["tool_calls"] = calls
     if is_cited and (annotations := _write_citations(parts)):

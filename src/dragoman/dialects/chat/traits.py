@@ -8,6 +8,7 @@ from msgspec import structs
 
 from dragoman.core.request import EFFORTS
 from dragoman.core.traits import ALL_SAMPLING, WAV_AND_MP3, Traits
+from dragoman.dialects.chat.reasoning_details import OPENROUTER
 from dragoman.dialects.chat.wire import NAME
 
 _LIFETIMES = ("30m", "12h")
@@ -28,6 +29,7 @@ _COMPATIBLE = Traits(
     thinking="effort",
     efforts=EFFORTS,
     reasoning_text=True,
+    reasoning_issuer=OPENROUTER,
     media=frozenset({"image", "audio", "document"}),
     audio_types=WAV_AND_MP3,
     needs_file_names=True,
@@ -47,6 +49,7 @@ _GPT_CHAT = structs.replace(
     max_tokens_member="max_completion_tokens",
     media=frozenset({"image", "document"}),
     reasoning_text=False,
+    reasoning_issuer="",
     allowed_subset=True,
     allowed_natives=True,
     metadata=True,

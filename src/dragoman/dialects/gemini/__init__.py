@@ -9,6 +9,7 @@ from dragoman.dialects.gemini.compat import (
     INFORMATIONAL_REPLIES,
     TURNS,
     VENDOR_TOOLS,
+    is_hosted,
     repeats_count,
 )
 from dragoman.dialects.gemini.decoder import GeminiDecoder
@@ -125,4 +126,5 @@ DIALECT = Dialect(
     informational_replies=INFORMATIONAL_REPLIES,
     repeats_count=repeats_count,
     vendor_tools=VENDOR_TOOLS,
+    is_hosted=is_hosted,
 )

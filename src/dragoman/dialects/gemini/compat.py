@@ -66,6 +66,12 @@ INFORMATIONAL_REPLIES = {
 }
 """Reply fields whose loss is informational."""
 
+
+def normalise(name: str) -> str:
+    """Return a member name in one form for camelCase and snake_case."""
+    return name.replace("_", "").lower()
+
+
 _WHITE_SPACE = b" \t\r\n"
 _TEXT_COUNTS = {"/promptTokensDetails": "input", "/candidatesTokensDetails": "output"}
 
@@ -86,6 +92,27 @@ VENDOR_TOOLS = {
     "fetch": VendorTool(("urlContext", "url_context"), b'{"urlContext":{}}'),
 }
 """Google's web search, code execution and URL context."""
+
+
+_HOSTED = frozenset(
+    normalise(name)
+    for name in (
+        *(
+            "googleSearch",
+            "googleSearchRetrieval",
+            "googleMaps",
+            "enterpriseWebSearch",
+            "parallelAiSearch",
+            "exaAiSearch",
+        ),
+        *("codeExecution", "urlContext", "fileSearch", "retrieval", "mcpServers"),
+    )
+)
+
+
+def is_hosted(raw: bytes) -> bool:
+    """Return whether Google runs a tool of its own; clients run `computerUse`."""
+    return json.is_object(raw) and not _HOSTED.isdisjoint(map(normalise, json.decode_object(raw)))
 
 
 def _render_user_item(text: bytes) -> bytes:

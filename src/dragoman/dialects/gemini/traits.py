@@ -37,6 +37,7 @@ _GEMINI = Traits(
     efforts=("low", "medium", "high"),
     can_disable_thinking=False,
     shows_thinking=True,
+    unsigned_reasoning=True,
     call_signatures=True,
     text_signatures=True,
     signed_calls=True,

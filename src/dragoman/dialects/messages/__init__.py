@@ -10,6 +10,7 @@ from dragoman.dialects.messages.compat import (
     INFORMATIONAL_REPLIES,
     TURNS,
     VENDOR_TOOLS,
+    is_hosted,
 )
 from dragoman.dialects.messages.decoder import MessagesDecoder
 from dragoman.dialects.messages.encoder import MessagesEncoder
@@ -105,4 +106,5 @@ DIALECT = Dialect(
     informational=INFORMATIONAL,
     informational_replies=INFORMATIONAL_REPLIES,
     vendor_tools=VENDOR_TOOLS,
+    is_hosted=is_hosted,
 )

@@ -88,6 +88,26 @@ VENDOR_TOOLS = {
 """Anthropic's web search, web fetch and code execution."""
 
 
+_HOSTED = frozenset(
+    {
+        "web_search",
+        "web_fetch",
+        "code_execution",
+        "tool_search_tool_bm25",
+        "tool_search_tool_regex",
+        "mcp_toolset",
+        "advisor",
+    }
+)
+
+
+def is_hosted(raw: bytes) -> bool:
+    """Return whether Anthropic runs a tool of its own; clients run `bash`, editors, `memory` and `computer`."""
+    found = lookup(raw, "/type")
+    kind = json.peek(found[1]) if found is not None else None
+    return isinstance(kind, str) and not _HOSTED.isdisjoint({kind, kind.rpartition("_")[0]})
+
+
 def _render_user_item(text: bytes) -> bytes:
     return json.encode({"role": "user", "content": Raw(text)})
 

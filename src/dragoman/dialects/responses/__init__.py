@@ -10,6 +10,7 @@ from dragoman.dialects.responses.compat import (
     TURNS,
     VENDOR_TOOLS,
     flatten_tools,
+    is_hosted,
 )
 from dragoman.dialects.responses.decoder import ResponsesDecoder
 from dragoman.dialects.responses.encoder import ResponsesEncoder
@@ -109,5 +110,6 @@ DIALECT = Dialect(
     informational=INFORMATIONAL,
     informational_replies=INFORMATIONAL_REPLIES,
     vendor_tools=VENDOR_TOOLS,
+    is_hosted=is_hosted,
     image_detail="/detail",
 )

@@ -19,7 +19,6 @@ from dragoman.dialects.record import (
     LOADED_AT_ONCE,
     NO_PADDING,
     NOT_STORED,
-    NOTHING_COUNTED,
     NOTHING_EXTRA,
     SAYS_NOTHING,
     VENDOR_COST,
@@ -64,18 +63,9 @@ A field that changes the result and is not sent has no row, however common it is
 IMPLIED_REPLIES = {
     "/service_tier": Implied(("default", "auto"), DEFAULT_TIER),
     "/billing": Implied(({"payer": "developer"},), DEVELOPER_PAYS),
-    "/output/#/id": Implied((), "the id is only used in OpenAI's store; the item itself is sent", _ITEM_IDS),
     "/output/#/status": Implied(("completed",), COMPLETE),
     "/output/#/phase": Implied(("final_answer",), "a message is the answer"),
     "/output/#/content/#/logprobs": Implied(([],), SAYS_NOTHING),
-    "/tool_usage/image_gen/input_tokens": Implied((0,), NOTHING_COUNTED),
-    "/tool_usage/image_gen/output_tokens": Implied((0,), NOTHING_COUNTED),
-    "/tool_usage/image_gen/total_tokens": Implied((0,), NOTHING_COUNTED),
-    "/tool_usage/image_gen/input_tokens_details/image_tokens": Implied((0,), NOTHING_COUNTED),
-    "/tool_usage/image_gen/input_tokens_details/text_tokens": Implied((0,), NOTHING_COUNTED),
-    "/tool_usage/image_gen/output_tokens_details/image_tokens": Implied((0,), NOTHING_COUNTED),
-    "/tool_usage/image_gen/output_tokens_details/text_tokens": Implied((0,), NOTHING_COUNTED),
-    "/tool_usage/web_search/num_requests": Implied((0,), NOTHING_COUNTED),
 }
 """Values of a reply that are no loss for a client of another dialect."""
 
@@ -125,6 +115,24 @@ VENDOR_TOOLS = {
     ),
 }
 """Hosted tools that other vendors have too: web search and code execution."""
+
+
+_HOSTED = frozenset(
+    {"web_search", "web_search_preview", "file_search", "image_generation", "code_interpreter", "mcp", "tool_search"}
+)
+
+
+def is_hosted(raw: bytes) -> bool:
+    """Return whether OpenAI runs a tool of its own; clients run `apply_patch`, local shells and `computer`."""
+    match json.peek(raw):
+        case {"type": "tool_search", "execution": "client"}:
+            return False
+        case {"type": "shell", "environment": {"type": str(place)}}:
+            return place.startswith("container")
+        case {"type": str(kind)}:
+            return kind in _HOSTED or re.sub(r"_\d{4}_\d\d_\d\d$", "", kind) in _HOSTED
+        case _:
+            return False
 
 
 def _render_user_item(text: bytes) -> bytes:

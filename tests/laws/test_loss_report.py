@@ -1,0 +1,79 @@
+"""The report of losses of recorded traffic is short, and most of it has no material loss."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from conformance.recordings import replies
+from dragoman.core.losses import Loss
+from dragoman.core.problems import Problem
+from dragoman.dialects.record import Call
+from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.stream import StreamTranslator
+from dragoman.interpreter.translate import translate_request
+from laws.documents import DIALECTS, MODELS, requests
+from shelf import needs_shelf
+
+Reports = Iterator[Sequence[Loss]]
+MOST_ENTRIES = 10
+
+
+def other_dialects(source: str) -> list[str]:
+    return [name for name in DIALECTS if name != source]
+
+
+def translate_stream(body: bytes, source: str, client: str) -> Sequence[Loss]:
+    translator = StreamTranslator(source, client)
+    translator.feed(body)
+    translator.close()
+    return translator.losses
+
+
+def report_replies(*, streamed: bool) -> Reports:
+    for source in DIALECTS:
+        for reply in replies(source):
+            for client in other_dialects(source) if reply.streamed is streamed else ():
+                try:
+                    if streamed:
+                        yield translate_stream(reply.body, source, client)
+                    else:
+                        yield translate_response(reply.body, source, client).losses
+                except Problem:
+                    continue  # the client gets an error
+
+
+def report_requests() -> Reports:
+    for source in DIALECTS:
+        for _, body in requests(source):
+            for target in other_dialects(source):
+                try:
+                    call = Call(json.dumps(body).encode(), "m")
+                    yield translate_request(call, source, target, model=MODELS[target]).losses
+                except Problem:
+                    continue
+
+
+def share(reports: Sequence[Sequence[Loss]], holds: Callable[[Sequence[Loss]], bool]) -> float:
+    return 100 * sum(map(holds, reports)) / len(reports)
+
+
+def has_no_material_loss(losses: Sequence[Loss]) -> bool:
+    return all(loss.grade == "informational" for loss in losses)
+
+
+@needs_shelf
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_most_recorded_replies_have_a_short_report_without_material_loss(streamed):
+    reports = list(report_replies(streamed=streamed))
+    assert len(reports) > 3000
+    assert share(reports, has_no_material_loss) >= 86
+    assert sum(map(len, reports)) / len(reports) <= 2
+    assert share(reports, lambda losses: len(losses) <= MOST_ENTRIES) >= 99
+
+
+@needs_shelf
+def test_most_recorded_requests_have_no_material_loss():
+    reports = list(report_requests())
+    assert len(reports) > 8000
+    assert share(reports, has_no_material_loss) >= 60
