@@ -71,18 +71,18 @@ RUN_BY_CLIENT = [
 
 
 @pytest.mark.parametrize(("source", "tool"), RUN_BY_VENDOR)
-def test_a_tool_that_its_vendor_runs_is_said_to_be_one(source, tool):
+def test_a_tool_that_its_vendor_runs_is_reported_as_one(source, tool):
     for target in {"chat", "messages", "gemini"} - {source}:
         assert find_reason(find_losses(source, ask(source, tools=[tool]), target), "/tools/0") == HOSTED
 
 
 @pytest.mark.parametrize(("source", "tool"), RUN_BY_CLIENT)
-def test_a_tool_that_the_client_runs_is_not_said_to_be_the_vendors(source, tool):
+def test_a_tool_that_the_client_runs_is_not_reported_as_the_vendors(source, tool):
     for target in {"chat", "messages", "gemini"} - {source}:
         assert find_reason(find_losses(source, ask(source, tools=[tool]), target), "/tools/0") == NO_KIND
 
 
-def test_a_setting_of_a_vendors_tool_is_said_to_be_untranslated():
+def test_a_setting_of_a_vendors_tool_is_reported_as_untranslated():
     tool = {"type": "web_search_20250305", "name": "web_search", "max_uses": 2}
     losses = find_losses("messages", ask("messages", tools=[tool]), "responses")
     assert find_reason(losses, "/tools/0/max_uses") == "settings of a vendor's own tool are not translated"
@@ -144,7 +144,7 @@ def test_geminis_own_unsigned_thoughts_return_to_gemini_only():
 
 
 @pytest.mark.parametrize("model", ["gpt-5.1", "llama"])
-def test_encrypted_reasoning_without_text_is_not_said_to_be_of_another_vendor(model):
+def test_encrypted_reasoning_without_text_is_not_reported_as_of_another_vendor(model):
     body = ask(
         "responses",
         input=[
@@ -156,7 +156,7 @@ def test_encrypted_reasoning_without_text_is_not_said_to_be_of_another_vendor(mo
     assert reason == (NO_REASONING if model.startswith("gpt") else "the target takes reasoning only as text")
 
 
-def test_a_limit_of_strict_tools_is_not_said_to_be_a_missing_feature():
+def test_a_limit_of_strict_tools_is_not_reported_as_a_missing_feature():
     schema = {"type": "object", "properties": {}, "additionalProperties": False, "required": []}
     tools = [
         {"type": "function", "function": {"name": f"f{number}", "strict": True, "parameters": schema}}
@@ -184,7 +184,7 @@ def test_a_thinking_budget_that_is_no_number_of_tokens_has_no_reason_about_token
     assert "".join(loss.grade for loss in losses if loss.where == where) == grade
 
 
-def test_a_blank_text_is_not_said_to_be_empty():
+def test_a_blank_text_is_not_reported_as_empty():
     body = ask(
         "chat", messages=[{"role": "user", "content": [{"type": "text", "text": " "}, {"type": "text", "text": "q"}]}]
     )
@@ -204,7 +204,7 @@ def chat_reply(**choice: Any) -> dict[str, Any]:
     return {"id": "c", "choices": [{"message": {"content": "a"}, "finish_reason": "stop", **choice}]}
 
 
-def test_a_stop_token_is_not_said_to_be_a_stop_sequence():
+def test_a_stop_token_is_not_reported_as_a_stop_sequence():
     place = "/choices/0/stop_reason"
     assert find_reply_reasons("chat", chat_reply(stop_reason=154829), "messages") == {
         place: "not known to the client's dialect"

@@ -54,8 +54,8 @@ def report_requests() -> Reports:
                     continue
 
 
-def share(reports: Sequence[Sequence[Loss]], holds: Callable[[Sequence[Loss]], bool]) -> float:
-    return 100 * sum(map(holds, reports)) / len(reports)
+def measure_share(reports: Sequence[Sequence[Loss]], matches: Callable[[Sequence[Loss]], bool]) -> float:
+    return 100 * sum(map(matches, reports)) / len(reports)
 
 
 def has_no_material_loss(losses: Sequence[Loss]) -> bool:
@@ -67,13 +67,13 @@ def has_no_material_loss(losses: Sequence[Loss]) -> bool:
 def test_most_recorded_replies_have_a_short_report_without_material_loss(streamed):
     reports = list(report_replies(streamed=streamed))
     assert len(reports) > 3000
-    assert share(reports, has_no_material_loss) >= 86
+    assert measure_share(reports, has_no_material_loss) >= 86
     assert sum(map(len, reports)) / len(reports) <= 2
-    assert share(reports, lambda losses: len(losses) <= MOST_ENTRIES) >= 99
+    assert measure_share(reports, lambda losses: len(losses) <= MOST_ENTRIES) >= 99
 
 
 @needs_shelf
 def test_most_recorded_requests_have_no_material_loss():
     reports = list(report_requests())
     assert len(reports) > 8000
-    assert share(reports, has_no_material_loss) >= 60
+    assert measure_share(reports, has_no_material_loss) >= 60

@@ -230,13 +230,8 @@ class Connection(asyncio.Protocol):
             body = self._decompress(body, self._encoding)
             if self._is_rejected:
                 return
-        request = Request(
-            parser.get_method().decode(),
-            self._url.decode("latin-1"),
-            self._headers,
-            body,
-            headers_by_name=self._headers_by_name,
-        )
+        method, url = parser.get_method().decode(), self._url.decode("latin-1")
+        request = Request(method, url, self._headers, body, headers_by_name=self._headers_by_name)
         exchange = Exchange(
             request,
             self._transport,
