@@ -35,12 +35,13 @@ WORDLESS: dict[tuple[str, str], str] = {
     ("failed result", "chat"): "a client of this dialect marks a failed result in its text",
     ("failed result", "responses"): "a client of this dialect marks a failed result in its text",
     ("image in result", "chat"): "a client of this dialect sends the image in a message after the result",
-    ("reasoning + call", "chat"): "a client of this dialect sets the reasoning effort, and does not get the reasoning",
+    ("reasoning + call", "chat"): "a client of this dialect sets the reasoning effort, and does not get its text",
 }
 """What a client's own dialect has no word for, and what it does instead: nothing is lost on the way."""
 
 UNREGARDED = {
     r"/(completed_at|createTime|traceId): not known to the client's dialect": ("time, place and method of a reply"),
+    r"/tool_usage: not known to the client's dialect": "counts of OpenAI's own tools",
     r"/output/\d+/id: not known to the client's dialect": "ids of items other than calls",
     r"/(usage|usageMetadata)/.*: the client's dialect has no such count": "counts other than input and output tokens",
     r"/candidates/0/content/parts/\d+/thoughtSignature: the client's dialect has no field for google's signature here": (
