@@ -96,7 +96,7 @@ def test_gemini_cli_that_is_started_for_each_turn(programs, tmp_path, mode):
             assert reply.output_text == "In the safe is a golden spoon"
             until(lambda: "a golden spoon" in printed.read_text(), 60)
             assert "Waiting for tools" in printed.read_text()
-            contents = sandbox.received()
+            contents = sandbox.read_history()
     assert [part["functionResponse"]["name"] for part in contents[-1]["parts"]] == ["open_safe"]
     assert contents[-2]["parts"][0]["thoughtSignature"]
 
@@ -123,4 +123,4 @@ def test_gemini_cli_that_takes_up_its_own_conversation(programs, tmp_path):
         assert "a golden spoon" in stage.run([*words, *go_on], variables)
         assert waiting.result(60).output_text == "In the safe is a golden spoon"
         assert "calls and results inserted" in [rule for one in sandbox.middle.passed for rule in one.rules]
-        assert "Waiting" not in json.dumps(sandbox.received())
+        assert "Waiting" not in json.dumps(sandbox.read_history())
