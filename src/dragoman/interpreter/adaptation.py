@@ -23,6 +23,7 @@ ENVELOPES = frozenset({"code_assist"})
 """Variants of a dialect that wrap the request and reply in an envelope."""
 STORED_ELSEWHERE = "this refers to something that only its own vendor's server stores: send the content itself"
 """The error message for a request that is incomplete without the stored object it refers to."""
+EMPTY_TEXT_REJECTED = "the target rejects text that is empty or only white space"
 
 
 class Adaptation(Struct):
@@ -68,6 +69,10 @@ class Adaptation(Struct):
         if alias != name:
             self.names[alias] = (namespace, name)
         return alias
+
+    def rejects_text(self, text: str) -> bool:
+        """Return whether the target rejects a text because it is empty or only white space."""
+        return (not text or text.isspace()) and not self.traits.empty_text
 
     def pair(self, messages: list[Message]) -> list[Message]:
         """Pair calls and results, numbering runs and calls from those before these messages."""

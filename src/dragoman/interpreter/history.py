@@ -24,10 +24,9 @@ from dragoman.core.parts import (
 )
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
-from dragoman.interpreter.adaptation import Adaptation
+from dragoman.interpreter.adaptation import EMPTY_TEXT_REJECTED, Adaptation
 from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.history_parts import (
-    EMPTY_TEXT_REJECTED,
     Adapted,
     adapt_call,
     adapt_opaque,
@@ -35,7 +34,6 @@ from dragoman.interpreter.history_parts import (
     adapt_refusal,
     add_mark,
     is_placeholder,
-    is_rejected_text,
     keep_data,
     prefix_error,
     remove_foreign_fields,
@@ -92,7 +90,7 @@ def _flatten(adapted: Iterable[Adapted]) -> Iterator[AnyPart]:
 
 def _adapt_text(part: Text, message: Message, adaptation: Adaptation) -> Adapted:
     text = part.text
-    if is_rejected_text(text, adaptation.traits):
+    if adaptation.rejects_text(text):
         if text or part != _EMPTY_TEXT:
             adaptation.ledger.report_dropped(part.where, EMPTY_TEXT_REJECTED)
         return None

@@ -23,7 +23,7 @@ from dragoman.core.request import Message, Role
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.dialects.registry import DIALECTS
-from dragoman.interpreter.adaptation import STORED_ELSEWHERE, Adaptation
+from dragoman.interpreter.adaptation import EMPTY_TEXT_REJECTED, STORED_ELSEWHERE, Adaptation
 from dragoman.interpreter.cache_marks import adapt_mark, read_cache_control
 from dragoman.interpreter.foreign_fields import drop_extras, report_unknown
 from dragoman.interpreter.schema.conversion import convert_history_arguments
@@ -46,12 +46,6 @@ _PLACEHOLDERS = frozenset(
 
 FOREIGN_REASONING = "reasoning of another vendor's model cannot be replayed"
 UNSIGNED_REASONING = "reasoning without the target's signature cannot be replayed"
-EMPTY_TEXT_REJECTED = "the target rejects text that is empty or only white space"
-
-
-def is_rejected_text(text: str, traits: Traits) -> bool:
-    """Return whether the target rejects a text because it is empty or only white space."""
-    return (not text or text.isspace()) and not traits.empty_text
 
 
 def repeats_arguments(part: Part, pointer: str, raw: bytes) -> bool:
@@ -193,7 +187,7 @@ def adapt_refusal(part: Refusal, message: Message, adaptation: Adaptation) -> Ad
     remove_foreign_fields(part, message.role, adaptation)
     if not part.text:
         return None
-    if is_rejected_text(part.text, adaptation.traits):
+    if adaptation.rejects_text(part.text):
         adaptation.ledger.report_dropped(part.where, EMPTY_TEXT_REJECTED)
         return None
     adaptation.ledger.report_approximated(part.where, "a refusal is sent as text")

@@ -11,8 +11,8 @@ from dragoman.core.parts import Inline, Link, Media, Plain, Stored, Text, media_
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
-from dragoman.interpreter.adaptation import Adaptation
-from dragoman.interpreter.history_parts import EMPTY_TEXT_REJECTED, is_rejected_text, remove_foreign_fields
+from dragoman.interpreter.adaptation import EMPTY_TEXT_REJECTED, Adaptation
+from dragoman.interpreter.history_parts import remove_foreign_fields
 
 NOT_FETCHED = "media_not_fetched"
 _FILE_NAMES = {"application/pdf": "document.pdf", "text/plain": "document.txt"}
@@ -90,7 +90,7 @@ def adapt_media(part: Media, message: Message, adaptation: Adaptation) -> Media 
     source = part.source
     if isinstance(source, Inline) and _is_text(part) and traits.document_types and not traits.text_types:
         source = _decode_text(part, source)
-    if isinstance(source, Plain) and is_rejected_text(source.text, traits):
+    if isinstance(source, Plain) and adaptation.rejects_text(source.text):
         adaptation.ledger.report_dropped(part.where, EMPTY_TEXT_REJECTED)
         return None
     if isinstance(source, Plain) and not traits.text_documents:

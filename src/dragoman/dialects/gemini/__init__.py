@@ -10,12 +10,12 @@ from dragoman.dialects.gemini.compat import (
     TURNS,
     VENDOR_TOOLS,
     is_hosted,
-    repeats_count,
 )
 from dragoman.dialects.gemini.decoder import GeminiDecoder
 from dragoman.dialects.gemini.encoder import GeminiEncoder
 from dragoman.dialects.gemini.errors import MAPPED_ERROR_TYPES, build_error, parse_error
 from dragoman.dialects.gemini.fields import POINTERS
+from dragoman.dialects.gemini.finish import repeats_count
 from dragoman.dialects.gemini.renderer import render_request, write_tools
 from dragoman.dialects.gemini.request import parse_request, read_tools
 from dragoman.dialects.gemini.response import build_response, parse_response

@@ -4,7 +4,6 @@ import re
 
 from msgspec import Raw
 
-from dragoman.core.response import Usage
 from dragoman.dialects.record import (
     DEFAULT_DETAIL,
     DEFAULT_TIER,
@@ -70,20 +69,6 @@ INFORMATIONAL_REPLIES = {
 def normalise(name: str) -> str:
     """Return a member name in one form for camelCase and snake_case."""
     return name.replace("_", "").lower()
-
-
-_WHITE_SPACE = b" \t\r\n"
-_TEXT_COUNTS = {"/promptTokensDetails": "input", "/candidatesTokensDetails": "output"}
-
-
-def repeats_count(field: str, raw: bytes, usage: Usage) -> bool:
-    """Return whether a list of counts by modality has only text, and its count is one that is sent."""
-    name = _TEXT_COUNTS.get(field)
-    if name is None or (count := getattr(usage, name)) is None:
-        return False
-    # Google counts candidates without the reasoning, which the core's output includes.
-    sent = count - (usage.reasoning or 0) if name == "output" else count
-    return raw.translate(None, _WHITE_SPACE) == b'[{"modality":"TEXT","tokenCount":%d}]' % sent
 
 
 VENDOR_TOOLS = {

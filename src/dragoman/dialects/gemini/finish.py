@@ -49,6 +49,8 @@ REASON_NAMES: dict[FinishReason, str] = {
 _FINAL = frozenset({"stop", "other"})
 TOTAL = "/totalTokenCount"
 TOOL_USE = "/toolUsePromptTokenCount"
+_WHITE_SPACE = b" \t\r\n"
+_TEXT_COUNTS = {"/promptTokensDetails": "input", "/candidatesTokensDetails": "output"}
 
 
 def read_finish(finish_reason: str | int | None, *, has_call: bool) -> Finish:
@@ -130,3 +132,13 @@ def write_usage(usage: Usage) -> Any:
     if usage.reasoning is not None:
         written["thoughtsTokenCount"] = usage.reasoning
     return Raw(graft(json.encode(written), fields)) if fields else written
+
+
+def repeats_count(field: str, raw: bytes, usage: Usage) -> bool:
+    """Return whether a list of counts by modality has only text, and its count is one that is sent."""
+    name = _TEXT_COUNTS.get(field)
+    if name is None or (count := getattr(usage, name)) is None:
+        return False
+    # Google counts candidates without the reasoning, which the core's output includes.
+    sent = count - (usage.reasoning or 0) if name == "output" else count
+    return raw.translate(None, _WHITE_SPACE) == b'[{"modality":"TEXT","tokenCount":%d}]' % sent
