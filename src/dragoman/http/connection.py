@@ -14,21 +14,13 @@ from typing import Literal, assert_never, cast
 import httptools
 from msgspec import Struct
 
-from dragoman.http.encoding import (
-    ACCEPTED_ENCODINGS,
-    ENTITY_HEADERS,
-    BadEncoding,
-    BodyTooLarge,
-    decode_body,
-    encoding_error,
-)
+from dragoman.http.encoding import ENTITY_HEADERS, BadEncoding, BodyTooLarge, decode_body, encoding_error
 from dragoman.http.exchange import ClientDisconnected, Exchange
-from dragoman.http.message import Headers, Request, decode_headers, render_head
+from dragoman.http.message import Headers, Request, decode_headers
+from dragoman.http.rejection import RejectionRenderer, render_rejection, render_without_upgrade
 from dragoman.tasks import start_task
 
 RequestHandler = Callable[[Exchange], Awaitable[None]]
-RejectionRenderer = Callable[[int, Request], tuple[Headers, bytes]]
-"""Renders an error in the client's dialect: from a status and an incomplete request to headers and body."""
 _MAX_PIPELINED = 256 << 10
 """Bytes of pipelined requests that are read while another request is handled."""
 _REQUEST_COST = 1 << 10
@@ -42,7 +34,6 @@ _LINGER_SECONDS = 2.0
 _SHORTEST_TICK = 0.01
 _CLOCK_STEP = 0.001
 """Seconds by which uvloop's timers may fire early."""
-_UNSUPPORTED_ENCODING = 415
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _BODY_HEADERS = frozenset({"expect", "transfer-encoding", "content-encoding"})
 
@@ -162,7 +153,7 @@ class Connection(asyncio.Protocol):
             self._reject(400)
             return
         self._parser = httptools.HttpRequestParser(self)
-        self.data_received(_render_without_upgrade(method, self._url, version, self._headers) + rest)
+        self.data_received(render_without_upgrade(method, self._url, version, self._headers) + rest)
 
     def _check_part(self, before: str, size: int) -> None:
         """Check the size limits of an incomplete request of which `size` more bytes have arrived."""
@@ -326,7 +317,7 @@ class Connection(asyncio.Protocol):
         if self._transport.is_closing():
             return
         partial_request = Request("", self._url.decode("latin-1"), decode_headers(self._fields))
-        self._transport.write(_render_rejection(status, partial_request, self._rejection_renderer))
+        self._transport.write(render_rejection(status, partial_request, self._rejection_renderer))
         self._transport.write_eof()
         self._stop_timer()
         self._timer = self._loop.call_later(_LINGER_SECONDS, self._transport.abort)
@@ -381,18 +372,3 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-def _render_rejection(status: int, request: Request, rejection_renderer: RejectionRenderer | None) -> bytes:
-    """Return the response to an invalid request; the connection is closed after it."""
-    headers, body = rejection_renderer(status, request) if rejection_renderer is not None else ((), b"")
-    accepted = f"accept-encoding: {ACCEPTED_ENCODINGS}\r\n" if status == _UNSUPPORTED_ENCODING else ""
-    ending = f"{accepted}connection: close\r\ncontent-length: {len(body)}\r\n\r\n"
-    return render_head(status, headers, ending) + body
-
-
-def _render_without_upgrade(method: bytes, url: bytes, version: str, headers: Headers) -> bytes:
-    """Return the head of a request without its `upgrade` header, to be parsed again."""
-    kept = [(name, value) for name, value in headers if name != "upgrade"]
-    head = "".join([f"{name}: {value}\r\n" for name, value in kept]).encode("latin-1")
-    return method + b" " + url + f" HTTP/{version}\r\n".encode() + head + b"\r\n"
