@@ -30,7 +30,8 @@ from dragoman.server.auth import Access, Key
 from dragoman.server.endpoints import code_assist, models, stored
 from dragoman.server.exchanges import Observability
 from dragoman.server.interception import Interception
-from dragoman.server.routes import PassthroughPath, PathMatch, Paths
+from dragoman.server.passthrough_paths import PassthroughPath
+from dragoman.server.routes import PathMatch, Paths
 from dragoman.server.services import GatewayServices
 from dragoman.upstreams.upstream import Upstream
 
