@@ -102,6 +102,7 @@ CLAUDE = {
     "result_media": {"image", "document"},
     "document_types": {"application/pdf"},
     "text_documents": True,
+    "document_contexts": True,
     "link_schemes": frozenset({"https"}),
     "stored_issuer": "anthropic",
     "output_json": False,

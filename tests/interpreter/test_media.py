@@ -159,6 +159,20 @@ def test_a_document_given_as_text_is_text_where_there_are_none(target, name, wor
     assert losses == [("approximated", "/p"), ("dropped", "/p/context")]
 
 
+@pytest.mark.parametrize("target", ["chat", "responses", "gemini"])
+def test_the_context_of_a_document_is_a_text_before_it_where_documents_have_none(target):
+    part = Media(kind="document", media_type="application/pdf", source=Inline("JVBERi0="), context="a note", where="/p")
+    result, losses = adapt_part(target, part)
+    assert [type(one) for one in result] == [Text, Media]
+    assert result[0].text == "a note"
+    assert losses[0] == ("approximated", "/p/context")
+
+
+def test_the_context_of_a_document_stays_with_it_at_claude():
+    part = Media(kind="document", media_type="application/pdf", source=Inline("JVBERi0="), context="a note")
+    assert adapt_part("messages", part) == ((part,), [])
+
+
 def test_an_inline_text_document_stays_inline_where_any_type_is_taken():
     assert adapt_part("gemini", CSV)[0] == (media("document", "text/csv", CSV.source),)
 

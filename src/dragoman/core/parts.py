@@ -115,6 +115,8 @@ class Media(Part, frozen=True, kw_only=True, eq=False):
     media_type: str
     source: Inline | Link | Plain | Stored
     name: str = ""
+    context: str = ""
+    """What the client says about a document, for the model; it is no part of the document."""
 
 
 def media_kind_of(media_type: str) -> MediaKind:

@@ -150,6 +150,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     assistant_media: bool = False
     media_names: bool = True
     """A document may have a name."""
+    document_contexts: bool = False
+    """A document may have a context."""
     document_types: frozenset[str] = frozenset()
     """Media types of inline documents; empty means any. Plain text that is not among them is sent as text."""
     image_types: frozenset[str] = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})

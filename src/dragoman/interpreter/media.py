@@ -12,7 +12,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
 from dragoman.interpreter.adaptation import EMPTY_TEXT_REJECTED, Adaptation
-from dragoman.interpreter.history_parts import remove_foreign_fields
+from dragoman.interpreter.history_parts import Adapted, remove_foreign_fields
 
 NOT_FETCHED = "media_not_fetched"
 _FILE_NAMES = {"application/pdf": "document.pdf", "text/plain": "document.txt"}
@@ -79,8 +79,23 @@ _PATH_END = re.compile(r"[?#]")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
-def adapt_media(part: Media, message: Message, adaptation: Adaptation) -> Media | Text | None:
-    """Return the media as the target takes it, a text in its place, or None if it is dropped."""
+def adapt_media(part: Media, message: Message, adaptation: Adaptation) -> Adapted:
+    """Return the media as the target takes it, a text in its place, or None if it is dropped.
+
+    If the target has no field for the context of a document, the context is a text before it.
+    """
+    if not part.context or adaptation.traits.document_contexts:
+        return _adapt_file(part, message, adaptation)
+    file = _adapt_file(structs.replace(part, context=""), message, adaptation)
+    if adaptation.rejects_text(part.context):
+        adaptation.ledger.report_dropped_field("media.context", EMPTY_TEXT_REJECTED, part)
+        return file
+    adaptation.ledger.report_approximated_field("media.context", "sent as a text before the document", part)
+    context = Text(text=part.context, where=adaptation.ledger.find_pointer("media.context", part))
+    return (context,) if file is None else (context, file)
+
+
+def _adapt_file(part: Media, message: Message, adaptation: Adaptation) -> Media | Text | None:
     traits = adaptation.traits
     part = _guess_type(_unpack_data_url(part))
     fetched = adaptation.links.find_fetched(part, traits) if adaptation.links is not None else None
@@ -124,12 +139,12 @@ def adapt_media(part: Media, message: Message, adaptation: Adaptation) -> Media 
 
 
 def find_document_text(part: Media) -> str | None:
-    """Return the text of a text document, after its file name if it has one; None for other media."""
+    """Return the text of a text document, after its file name and context if it has them; None for other media."""
     part = _guess_type(_unpack_data_url(part))
     source = _decode_text(part, part.source) if isinstance(part.source, Inline) and _is_text(part) else part.source
     if not isinstance(source, Plain):
         return None
-    return f"{part.name}\n\n{source.text}" if part.name else source.text
+    return "\n\n".join(filter(None, (part.name, part.context, source.text)))
 
 
 def fits_result(part: Media, traits: Traits, *, failed: bool) -> bool:

@@ -128,7 +128,7 @@ def test_media_sources_are_read_and_written(source, kind, expected):
     assert home(body) == body
 
 
-def test_a_document_keeps_its_title_and_anthropics_own_fields():
+def test_a_document_keeps_its_title_and_context_and_anthropics_own_fields():
     block = {
         "type": "document",
         "source": {"type": "url", "url": "https://x"},
@@ -138,8 +138,8 @@ def test_a_document_keeps_its_title_and_anthropics_own_fields():
     }
     part = first(ask(block))
     assert isinstance(part, Media)
-    assert part.name == "T"
-    assert part.extras == Extras("messages", {"/context": b'"c"', "/citations": b'{"enabled": true}'})
+    assert (part.name, part.context) == ("T", "c")
+    assert part.extras == Extras("messages", {"/citations": b'{"enabled": true}'})
     assert home(ask(block)) == ask(block)
 
 

@@ -31,6 +31,7 @@ POINTERS = {
     "result.call_id": ("/tool_use_id",),
     "result.failed": ("/is_error",),
     "media.name": ("/title",),
+    "media.context": ("/context",),
     "media.media_type": ("/source/media_type",),
 }
 METADATA_FIELDS = CoreFields(MetadataShape)

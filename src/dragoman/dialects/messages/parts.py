@@ -165,7 +165,7 @@ def _read_content(block: ResultBlock, where: str, unread: Unread | None) -> Cont
 
 def _read_media(block: ImageBlock | DocumentBlock, where: str, unread: Unread | None) -> Media | Opaque:
     fields = _take_unread(unread, where)
-    document = isinstance(block, DocumentBlock)
+    document = block if isinstance(block, DocumentBlock) else None
     spelling = media_type = ""
     match block.source:
         case Base64Source(media_type, data):
@@ -181,16 +181,17 @@ def _read_media(block: ImageBlock | DocumentBlock, where: str, unread: Unread | 
             body = encode(_restore_raw_source(block, unknown))
             whole = Opaque(where=where, dialect=NAME, raw=graft(body, fields) if fields else body)
             return read_texts(whole, _read_content)
-    if document and block.citations is not ABSENT:
-        fields = {"/citations": bytes(block.citations), **(fields or {})}
+    if document is not None and document.citations is not ABSENT:
+        fields = {"/citations": bytes(document.citations), **(fields or {})}
     return Media(
         where=where,
         spelling=spelling,
         extras=build_extras(fields),
-        kind="document" if document else "image",
+        kind="image" if document is None else "document",
         media_type=media_type,
         source=source,
-        name=(block.title or "") if document else "",
+        name="" if document is None else document.title or "",
+        context="" if document is None else document.context or "",
         cache=read_cache_mark(block.cache_control),
     )
 
@@ -346,7 +347,8 @@ def _write_media(part: Media) -> ImageBlock | DocumentBlock | None:
                 assert_never(part.source)
     if part.kind != "document":
         return None
-    return DocumentBlock(_build_document_source(part), part.name or None, write_cache_mark(part.cache))
+    source, cache_mark = _build_document_source(part), write_cache_mark(part.cache)
+    return DocumentBlock(source, part.name or None, part.context or None, cache_mark)
 
 
 def _build_document_source(part: Media) -> Source:

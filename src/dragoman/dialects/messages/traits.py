@@ -41,6 +41,7 @@ _CLAUDE = Traits(
     result_media=frozenset({"image", "document"}),
     document_types=frozenset({"application/pdf"}),
     text_documents=True,
+    document_contexts=True,
     link_schemes=frozenset({"https"}),
     stored_issuer="anthropic",
     output_json=False,

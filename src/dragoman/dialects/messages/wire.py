@@ -77,6 +77,7 @@ class DocumentBlock(Wire, tag_field="type", tag="document"):
 
     source: Source
     title: str | None = None
+    context: str | None = None
     cache_control: CacheControl | None = None
     citations: RawMember = ABSENT
 
