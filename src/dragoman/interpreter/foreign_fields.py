@@ -22,8 +22,6 @@ from dragoman.wire import json
 from dragoman.wire.pointer import escape
 
 UNKNOWN = "not known to the target"
-EMPTY_VALUES: tuple[Any, ...] = (None, "", {}, [])
-"""Leaves with nothing in them."""
 
 
 class _Table(Struct, frozen=True):

@@ -11,7 +11,7 @@ from dragoman.core.parts import AnyPart, Citation, Opaque
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response
 from dragoman.dialects.record import Dialect
-from dragoman.interpreter.foreign_fields import EMPTY_VALUES, report_unknown_in_reply
+from dragoman.interpreter.foreign_fields import report_unknown_in_reply
 from dragoman.interpreter.reply_adapter import UNKNOWN_TO_CLIENT, ReplyAdapter
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
@@ -20,6 +20,8 @@ _ONLY_FIRST_ANSWER = "only the first candidate is sent"
 _ANSWERS = ("/candidates/", "/choices/")
 _FIRST_ANSWER = ("/candidates/0/", "/choices/0/")
 _NO_SOURCE = "the client's dialect cannot express this citation"
+_EMPTY_VALUES: tuple[Any, ...] = (None, "", {}, [])
+"""Leaves with nothing in them."""
 
 
 def can_cite(adapter: ReplyAdapter, citation: Citation, part: AnyPart, number: int) -> bool:
@@ -51,7 +53,7 @@ def _report_source(adapter: ReplyAdapter, citation: Citation, pointer: str) -> N
     if "span" in adapter.capabilities.citation_facts or is_whole_text:
         sent |= {citation.start, citation.end}
     for where, value in json.find_leaves(citation.raw, pointer).items():
-        if value not in EMPTY_VALUES and value not in sent and not where.endswith("/type"):
+        if value not in _EMPTY_VALUES and value not in sent and not where.endswith("/type"):
             adapter.ledger.report_dropped(where, "citations in the client's dialect have no field for it")
 
 
@@ -69,7 +71,7 @@ def drop_reply_fields(adapter: ReplyAdapter, fields: dict[str, bytes]) -> None:
             adapter.finish_message = raw
         if field in cited:
             for where, value in json.find_leaves(raw, field).items():
-                if where not in cited[field] and value not in EMPTY_VALUES:
+                if where not in cited[field] and value not in _EMPTY_VALUES:
                     ledger.report_dropped(where, UNKNOWN_TO_CLIENT)
             continue
         if repeated and (field in repeated or "/" + field.split("/", 2)[1] in repeated):

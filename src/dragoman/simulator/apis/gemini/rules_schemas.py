@@ -17,7 +17,7 @@ _FORMATS = {
     "NUMBER": ("float", "double", "enum"),
     "INTEGER": ("int32", "int64", "enum"),
 }
-_BESIDE_REF = frozenset({"description", "default"})
+_ALLOWED_WITH_REF = frozenset({"description", "default"})
 _LITERALS = frozenset({"enum", "const", "default", "example", "examples"})
 _MAX_STATES = 5000
 _TOO_MANY_STATES = (
@@ -199,9 +199,9 @@ def _check_references(request: GeminiRequest, _: CheckContext) -> Iterator[Viola
             is_pointer = reference == "#" or reference.startswith("#/")
             if reference not in anchors and not (is_pointer and _resolve_reference(root, reference) is not None):
                 yield Violation(describe_field(start, f"reference to undefined schema at {reference}"), f"{where}/$ref")
-            beside = [name for name in node if not name.startswith("$") and name not in _BESIDE_REF]
-            if beside:
-                message = f"$ref must not stand beside other properties, but stands beside {beside[0]}"
+            others = [name for name in node if not name.startswith("$") and name not in _ALLOWED_WITH_REF]
+            if others:
+                message = f"a schema with $ref must not have other properties, but it has {others[0]}"
                 yield Violation(describe_field(start, message), where)
 
 
