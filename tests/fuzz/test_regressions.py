@@ -13,8 +13,9 @@ from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.errors import translate_error
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.translate import translate_request
-from dragoman.wire.json import Malformed, find_leaves, is_json, one_line
+from dragoman.wire.json import Malformed, is_json, one_line
 from dragoman.wire.json_stream import JsonStreamReader
+from dragoman.wire.lookup import find_leaves
 from dragoman.wire.splice import graft
 from fuzz.targets import in_sequence
 

@@ -29,7 +29,7 @@ def test_a_connection_is_used_again_when_its_reply_was_taken_whole(run):
     connections: set[int] = set()
 
     async def handler(exchange: Exchange) -> None:
-        connections.add(exchange._transport.get_extra_info("peername")[1])
+        connections.add(exchange.transport.get_extra_info("peername")[1])
         await exchange.send(200, {}, b"x")
 
     async def steps(client: Client) -> None:
@@ -249,7 +249,7 @@ def test_the_rest_of_an_unread_reply_is_dropped_and_the_connection_is_reused(run
     connections: set[int] = set()
 
     async def handler(exchange: Exchange) -> None:
-        connections.add(exchange._transport.get_extra_info("peername")[1])
+        connections.add(exchange.transport.get_extra_info("peername")[1])
         exchange.start(200, {})
         await exchange.write(b"all that matters")
         await asyncio.sleep(0.05)

@@ -6,7 +6,8 @@ from dragoman.core.losses import Loss
 from dragoman.core.parts import Reasoning, Text
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.ledger import Ledger, list_leaves, open_reply_ledger, open_request_ledger, reject_losses
+from dragoman.interpreter.ledger import Ledger, open_reply_ledger, open_request_ledger
+from dragoman.interpreter.loss_report import list_leaves, reject_losses
 from interpreter.workbench import encode
 
 POINTERS = {"limit": ("/max_new", "/max"), "seed": ("/seed",), "part.mark": ("/mark", "/old_mark")}

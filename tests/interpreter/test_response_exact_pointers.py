@@ -9,7 +9,7 @@ from msgspec import structs
 import shelf
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import DIALECTS
-from dragoman.interpreter.ledger import list_leaves
+from dragoman.interpreter.loss_report import list_leaves
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.undo import Undo

@@ -12,7 +12,7 @@ from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.ledger import list_leaves
+from dragoman.interpreter.loss_report import list_leaves
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator

@@ -13,7 +13,6 @@ from dragoman.wire.json import (
     decode,
     decode_array,
     decode_object,
-    find_leaves,
     first_byte,
     is_json,
     is_object,
@@ -91,12 +90,6 @@ def test_what_is_taken_out_anywhere_can_be_put_back(value, chance):
     taken = {}
     kept = cut(value, "", taken, chance)
     assert json.loads(graft(json.dumps(kept).encode(), taken)) == value
-
-
-def test_leaves_have_escaped_names_and_include_empty_containers():
-    body = b'{"a":{"b/c":[1,{"d~":null}]},"e":[],"f":{},"":0}'
-    assert list(find_leaves(body, "")) == ["/a/b~1c/0", "/a/b~1c/1/d~0", "/e", "/f", "/"]
-    assert list(find_leaves(b"3", "/x")) == ["/x"]
 
 
 @pytest.mark.parametrize("token", ["", "a", "a/b", "~", "~1", "/~0/", "a~b/c"])

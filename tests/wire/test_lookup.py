@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.wire.lookup import Document, lookup
+from dragoman.wire.lookup import Document, find_leaves, lookup
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,9 @@ def test_a_document_can_be_searched_many_times():
     assert document.find("/textOf/0") is None
     assert document.find("/text_of") is None
     assert document.find("/items/1") == ("/items/1", b'{"x":[2]}')
+
+
+def test_leaves_have_escaped_names_and_include_empty_containers():
+    body = b'{"a":{"b/c":[1,{"d~":null}]},"e":[],"f":{},"":0}'
+    assert list(find_leaves(body, "")) == ["/a/b~1c/0", "/a/b~1c/1/d~0", "/e", "/f", "/"]
+    assert list(find_leaves(b"3", "/x")) == ["/x"]

@@ -20,7 +20,7 @@ from dragoman.dialects import FORMS
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.errors import translate_error
-from dragoman.interpreter.ledger import list_leaves, reject_losses
+from dragoman.interpreter.loss_report import list_leaves, reject_losses
 from dragoman.interpreter.pairing import identify_parts, identify_reply, identify_request
 from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context
 from dragoman.interpreter.response import translate_response

@@ -6,7 +6,7 @@ request continues.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from random import randbytes
 from time import monotonic, time
 from typing import Literal
@@ -17,6 +17,7 @@ from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
 from dragoman.core.response import Usage
 from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.loss_report import format_losses
 
 Outcome = Literal["open", "answered", "refused", "failed", "left"]
 """`refused` before an upstream was called, `failed` after that, `left` if the client disconnected."""
@@ -127,10 +128,6 @@ def _notify(observers: Iterable[Observer], record: Record) -> None:
             asyncio.get_running_loop().call_exception_handler(report)
 
 
-_MAX_HEADER = 1024
-"""Many clients and proxies limit all headers together to some kilobytes."""
-
-
 def build_response_headers(record: Record, content_headers: Mapping[str, str]) -> dict[str, str]:
     """Build the response headers; `content_headers` are those that describe the body."""
     headers = {**content_headers, "x-dragoman-exchange": record.id}
@@ -142,22 +139,3 @@ def build_response_headers(record: Record, content_headers: Mapping[str, str]) -
     if record.losses or record.reply_losses:
         headers["x-dragoman-losses"] = format_losses(record.all_losses)
     return headers
-
-
-def format_losses(losses: Sequence[Loss]) -> str:
-    """Return the numbers of all and of material losses, then as many losses as fit into a header, material ones first.
-
-    The result is printable ASCII.
-    """
-    material: list[str] = []
-    others: list[str] = []
-    for loss in losses:
-        item = f"; {loss.kind} {loss.where}: {loss.what}"
-        (material if loss.grade == "material" else others).append(item)
-    items = material + others
-    line = f"{len(losses)}; material={len(material)}{''.join(items)}"
-    while len(line) > _MAX_HEADER:
-        line = line[: -len(items.pop())]
-    if line.isascii() and line.isprintable():
-        return line
-    return "".join([char if " " <= char <= "~" else "?" for char in line])

@@ -1,12 +1,9 @@
 """One request and its response, which the handler sends at once or in pieces.
 
-A response of unknown length is sent in chunks. `abort`, `truncate` and `truncate_within` close the connection as broken
-servers do; only the simulator needs them, except that the gateway truncates a response that fails midway.
+A response of unknown length is sent in chunks. A response that fails midway is truncated.
 """
 
 import asyncio
-import socket
-import struct
 from collections.abc import Mapping
 
 from dragoman.http.message import Request, render_head
@@ -15,8 +12,6 @@ _LAST_CHUNK = b"0\r\n\r\n"
 _NO_BODY = frozenset({204, 304})
 _DISCONNECTED = "the client disconnected"
 _LARGE = 64 << 10
-_RESET = struct.pack("ii", 1, 0)
-"""SO_LINGER with a timeout of zero: closing such a socket sends a reset."""
 
 
 class ClientDisconnected(ConnectionError):  # noqa: N818  the name states the event
@@ -35,7 +30,8 @@ class Exchange:
     """Whether the write buffer is full: the sender should wait."""
     _is_head_only = False
     """Whether only the head of the response is sent, because the method is HEAD."""
-    _chunked = False
+    is_chunked = False
+    """Whether the response is sent in chunks."""
     _drain_event: asyncio.Event | None = None
     """Set when a slow client has read enough, or has disconnected."""
     _disconnect_event: asyncio.Event | None = None
@@ -49,7 +45,7 @@ class Exchange:
         self.request = request
         self.keeps_alive = keeps_alive
         """Whether the connection stays open for another request."""
-        self._transport = transport
+        self.transport = transport
         self._supports_chunks = supports_chunks
         """Whether the client supports chunked encoding."""
 
@@ -65,10 +61,10 @@ class Exchange:
         if self._is_head_only:
             body = b""
         if len(body) < _LARGE:
-            self._transport.write(head + body)  # one packet
+            self.transport.write(head + body)  # one packet
         else:
-            self._transport.write(head)
-            self._transport.write(body)
+            self.transport.write(head)
+            self.transport.write(body)
         self.ended = True
         if self._drain_event is not None:
             await self._wait_drained(self._drain_event)
@@ -79,12 +75,12 @@ class Exchange:
         if length is not None:
             framing = f"content-length: {length}\r\n"
         elif self._supports_chunks:
-            self._chunked = True
+            self.is_chunked = True
             framing = "transfer-encoding: chunked\r\n"
         else:
             self.keeps_alive = False
         head = self._build_head(status, headers, framing)
-        self._transport.write(head + self._frame(first))
+        self.transport.write(head + self._frame(first))
 
     async def write(self, data: bytes) -> None:
         """Send the next bytes and wait if the client reads slowly; raises `ClientDisconnected`."""
@@ -96,16 +92,16 @@ class Exchange:
     def push(self, data: bytes) -> None:
         """Send bytes without waiting for a slow client; does nothing if the client has disconnected."""
         if data and not self.is_disconnected and not self._is_head_only:
-            self._transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+            self.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self.is_chunked else data)
 
     async def end(self, last: bytes = b"") -> None:
         """Complete the response with these `last` bytes."""
         self._require_connected()
         framed = self._frame(last)
-        if self._chunked and not self._is_head_only:
+        if self.is_chunked and not self._is_head_only:
             framed += _LAST_CHUNK
         if framed:
-            self._transport.write(framed)
+            self.transport.write(framed)
         self.ended = True
         if self._drain_event is not None:
             await self._wait_drained(self._drain_event)
@@ -113,26 +109,13 @@ class Exchange:
     def _frame(self, data: bytes) -> bytes:
         if not data or self._is_head_only:
             return b""
-        return b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data
+        return b"%x\r\n%b\r\n" % (len(data), data) if self.is_chunked else data
 
     def truncate(self) -> None:
         """Close the connection in the middle of the response."""
-        self._mark_ended()
-        self._transport.close()
-
-    def truncate_within(self, data: bytes) -> None:
-        """Close the connection in the middle of a chunk."""
-        self._require_connected()
-        self._transport.write((b"%x\r\n" % len(data) if self._chunked else b"") + data[: len(data) // 2])
-        self.truncate()
-
-    def abort(self) -> None:
-        """Reset the connection."""
-        self._mark_ended()
-        connection = self._transport.get_extra_info("socket")
-        if connection is not None:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-        self._transport.abort()
+        self.ended = True
+        self.keeps_alive = False
+        self.transport.close()
 
     def pause(self) -> None:
         """Make writers wait because the client reads too slowly."""
@@ -153,10 +136,6 @@ class Exchange:
         if self._disconnect_event is not None:
             self._disconnect_event.set()
         self.resume()
-
-    def _mark_ended(self) -> None:
-        self.ended = True
-        self.keeps_alive = False
 
     def _build_head(self, status: int, headers: Mapping[str, str], framing: str) -> bytes:
         if self.is_disconnected:

@@ -22,7 +22,8 @@ from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.adapt import adapt, adapt_turns
 from dragoman.interpreter.adaptation import Adaptation, traits_for
-from dragoman.interpreter.ledger import Ledger, open_request_ledger, reject_losses
+from dragoman.interpreter.ledger import Ledger, open_request_ledger
+from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.pairing import pair_calls
 from dragoman.interpreter.signature_envelopes import remove_foreign_envelopes
 from dragoman.interpreter.signatures import find_unsigned_calls, has_envelope, restore_signatures

@@ -15,7 +15,7 @@ from dragoman.core.problems import OWN_ERROR_CODES, Kind, Problem
 from dragoman.dialects.record import STATUS_KINDS, Dialect, ErrorReply
 from dragoman.dialects.registry import dialect_named
 from dragoman.wire import json
-from dragoman.wire.lookup import Document
+from dragoman.wire.lookup import Document, find_leaves
 
 
 def translate_error(status: int, headers: Mapping[str, str], body: bytes, source: str, target: str) -> ErrorReply:
@@ -79,7 +79,7 @@ def find_losses(problem: Problem, body: bytes, source: Dialect, reply: ErrorRepl
         return () if page == problem.message else (Loss("", "not an API error: only the status is sent", "dropped"),)
     sent = _ClientError(problem, source, reply)
     document = Document(body)
-    leaves = ((where, document.find(where)) for where in json.find_leaves(body, ""))
+    leaves = ((where, document.find(where)) for where in find_leaves(body, ""))
     lost = [where for where, found in leaves if found is not None and not sent.includes(json.peek(found[1]))]
     return tuple(
         sorted(Loss(where, "errors of the client's dialect have no field for it", "dropped") for where in lost)
@@ -94,7 +94,7 @@ class _ClientError:
         self._error_types = source.mapped_error_types
         self._retry_after = problem.retry_after if "retry-after" in reply.headers else None
         document = Document(reply.body)
-        found = (document.find(where) for where in json.find_leaves(reply.body, ""))
+        found = (document.find(where) for where in find_leaves(reply.body, ""))
         self._values: list[Any] = [json.peek(value[1]) for value in found if value is not None]
         self._numbers = (problem.status, reply.status, str(problem.status))
 

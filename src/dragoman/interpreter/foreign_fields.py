@@ -19,6 +19,7 @@ from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.ledger import Ledger, normalise_pointer
 from dragoman.wire import json
+from dragoman.wire.lookup import is_empty
 from dragoman.wire.pointer import escape
 
 UNKNOWN = "not known to the target"
@@ -50,13 +51,13 @@ def report_unknown_in_reply(where: str, raw: bytes, source: Dialect, ledger: Led
     """Report the value at `where` in a reply of `source` as lost for `reason`, except for implied and empty values."""
     table, shape = _find_reply_table(source.name), normalise_pointer(where)
     if shape not in table.rows and shape not in table.parents:
-        if not json.is_empty(raw):
+        if not is_empty(raw):
             ledger.report_dropped_value(where, raw, reason, shape)
         return
     for pointer, value in _find_unknown(where, raw, shape, table, ""):
         if pointer != where:
             ledger.report_dropped_value(pointer, json.encode(value), reason)
-        elif not json.is_empty(raw):
+        elif not is_empty(raw):
             ledger.report_dropped_value(where, raw, reason)
 
 

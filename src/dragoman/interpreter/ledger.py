@@ -1,23 +1,21 @@
 """The loss ledger: what a translation could not express, by JSON pointer into the caller's document.
 
 Losses are reported by pointer (a value's `where`) or by core field; they are resolved in the document only when the
-ledger is read, so a translation without losses pays nothing. One thing that is lost is one loss, at the highest pointer
-under which nothing else is in the document, with the number of its leaves; `list_leaves` lists every leaf.
+ledger is read, so a translation without losses pays nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
-from dragoman.core.losses import Grade, Loss, Strict
+from dragoman.core.losses import Grade, Loss
 from dragoman.core.parts import Reasoning
-from dragoman.core.problems import Problem
 from dragoman.core.value import Value
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
-from dragoman.wire import json
-from dragoman.wire.lookup import Document
+from dragoman.interpreter.loss_report import merge_losses
+from dragoman.wire.lookup import Document, count_leaves, find_leaves
 
 _ROOT = ("",)
 _BRACKETS = (b"{", b"[")
@@ -96,9 +94,9 @@ class Ledger(Struct, eq=False):
         if not self.exact:
             self.report_dropped(where, what)
         elif self.by_leaf and raw.startswith(_BRACKETS):
-            self.report_dropped_leaves(where, [*json.find_leaves(raw, where)], what)
+            self.report_dropped_leaves(where, [*find_leaves(raw, where)], what)
         else:
-            leaves = json.count_leaves(raw) if raw.startswith(_BRACKETS) else 1
+            leaves = count_leaves(raw) if raw.startswith(_BRACKETS) else 1
             grade = self._find_grade_of(shape) if shape else None
             self._entries[_Entry((where,), what, dropped=True, leaves=leaves, grade=grade)] = None
 
@@ -184,22 +182,17 @@ class Ledger(Struct, eq=False):
 
     def losses(self) -> tuple[Loss, ...]:
         """Return all losses, each with an exact pointer, in the order of the pointers."""
-        dropped: dict[str, Loss] = {}
-        approximated: dict[str, Loss] = {}
-        for entry in self._entries:
-            for where, leaves in self._resolve(entry):
-                grade = entry.grade or self._find_grade(where)
-                if entry.dropped:
-                    _add_dropped(Loss(where, entry.what, "dropped", grade, leaves), dropped)
-                else:
-                    _add_approximated(Loss(where, entry.what, "approximated", grade, leaves), approximated)
-        if len(dropped) > 1 or not self.is_reply:
-            _remove_covered(dropped)
-            self._join_siblings(dropped, approximated)
-        losses = [*self._earlier_losses, *dropped.values()]
-        losses += [loss for loss in approximated.values() if not _is_covered(loss.where, dropped)]
-        losses.sort()
-        return tuple(losses)
+        if not self._entries:
+            return self._earlier_losses
+        losses = [
+            Loss(where, entry.what, "dropped" if entry.dropped else "approximated", grade, leaves)
+            for entry in self._entries
+            for where, leaves in self._resolve(entry)
+            for grade in [entry.grade or self._find_grade(where)]
+        ]
+        # In a reply most values have siblings that are sent: a single one is not looked up.
+        fewest = 2 if self.is_reply else 1
+        return tuple(sorted([*self._earlier_losses, *merge_losses(losses, self._count_leaves, fewest)]))
 
     def _find_grade(self, where: str) -> Grade:
         return self._find_grade_of(normalise_pointer(where)) if self.informational else "material"
@@ -212,38 +205,17 @@ class Ledger(Struct, eq=False):
             shape = shape.rpartition("/")[0]
         return "material"
 
-    def _join_siblings(self, dropped: dict[str, Loss], approximated: Mapping[str, Loss]) -> None:
-        """Replace the losses of all members of an object or array by one loss, if their reason is the same."""
-        kept = {above for where in approximated for above in (where, *_list_above(where))}
-        level = {where.rpartition("/")[0] for where in dropped}
-        while level:
-            members: dict[str, list[Loss]] = {parent: [] for parent in level if parent and parent not in kept}
-            for loss in dropped.values():
-                if (siblings := members.get(loss.where.rpartition("/")[0])) is not None:
-                    siblings.append(loss)
-            level = {
-                parent.rpartition("/")[0] for parent, losses in members.items() if self._join(parent, losses, dropped)
-            }
-
-    def _join(self, parent: str, members: list[Loss], dropped: dict[str, Loss]) -> bool:
-        """Replace the losses of `members` by one of `parent` if nothing else is in it; return whether it was done."""
-        # In a reply most values have siblings that are sent: a single one is not looked up.
-        if len(members) <= self.is_reply or len({(loss.what, loss.grade) for loss in members}) > 1:
-            return False
-        found = self._find(parent)
-        if found is None or json.count_leaves(found[1]) != sum(loss.leaves for loss in members):
-            return False
-        for loss in members:
-            del dropped[loss.where]
-        dropped[parent] = structs.replace(members[0], where=parent, leaves=sum(loss.leaves for loss in members))
-        return True
-
     def _find(self, where: str) -> tuple[str, bytes] | None:
         if not self.document:
             return None
         if self._index is None:
             self._index = Document(self.document)
         return self._index.find(where)
+
+    def _count_leaves(self, where: str) -> int:
+        """Return the number of leaves of the value at `where`; 0 if the document has none."""
+        found = self._find(where)
+        return 0 if found is None else count_leaves(found[1])
 
     def _resolve(self, entry: _Entry) -> Iterable[tuple[str, int]]:
         """Return the pointers of an entry in the document, each with its number of leaves."""
@@ -253,51 +225,7 @@ class Ledger(Struct, eq=False):
             found = None if self.exact or not where or where.islower() else self._find(where)
             return ((found[0] if found is not None else where, entry.leaves),)
         matches = [match for candidate in entry.pointers if (match := self._find(candidate)) is not None]
-        return [(where, json.count_leaves(raw)) for where, raw in matches] or ((entry.pointers[0], 1),)
-
-
-def _add_dropped(loss: Loss, dropped: dict[str, Loss]) -> None:
-    """Add a dropped value; of several reasons the first counts. A value of a stream may come in several events."""
-    before = dropped.setdefault(loss.where, loss)
-    if before.leaves < loss.leaves:
-        dropped[loss.where] = structs.replace(before, leaves=loss.leaves)
-
-
-def _add_approximated(loss: Loss, approximated: dict[str, Loss]) -> None:
-    """Add an approximated value, which may be approximated for several reasons; one of them may make it material."""
-    before = approximated.setdefault(loss.where, loss)
-    if loss.what not in before.what.split("; "):
-        grade = "material" if loss.grade == "material" else before.grade
-        approximated[loss.where] = structs.replace(before, what=f"{before.what}; {loss.what}", grade=grade)
-
-
-def _list_above(where: str) -> Iterator[str]:
-    """Yield the pointers above `where`."""
-    while where:
-        where = where.rpartition("/")[0]
-        yield where
-
-
-def _is_covered(where: str, dropped: Mapping[str, Loss]) -> bool:
-    """Return whether a value above `where` is dropped."""
-    return any(above in dropped for above in _list_above(where))
-
-
-def _remove_covered(dropped: dict[str, Loss]) -> None:
-    """Remove the losses of values that are inside another dropped value."""
-    for where in [where for where in dropped if _is_covered(where, dropped)]:
-        del dropped[where]
-
-
-def list_leaves(losses: Iterable[Loss], document: bytes) -> tuple[Loss, ...]:
-    """Return the losses with one loss for each leaf of a dropped value."""
-    listed: list[Loss] = []
-    values = Document(document)
-    for loss in losses:
-        found = values.find(loss.where) if loss.kind == "dropped" else None
-        leaves = [loss.where] if found is None else json.find_leaves(found[1], loss.where)
-        listed += [structs.replace(loss, where=leaf, leaves=1) for leaf in leaves]
-    return tuple(listed)
+        return [(where, count_leaves(raw)) for where, raw in matches] or ((entry.pointers[0], 1),)
 
 
 def normalise_pointer(pointer: str) -> str:
@@ -330,13 +258,3 @@ def _find_informational(dialect: str) -> frozenset[str]:
 @cache
 def _find_informational_in_replies(dialect: str) -> frozenset[str]:
     return frozenset(map(normalise_pointer, dialect_named(dialect).informational_replies))
-
-
-def reject_losses(losses: Iterable[Loss], document: str = "request", *, strict: Strict = True) -> None:
-    """Raise a `Problem` that lists the material losses, or all with `strict="all"`, if there are any."""
-    rejected = [loss for loss in losses if strict == "all" or loss.grade == "material"]
-    if rejected:
-        messages = [f"{loss.kind} {loss.where or '/'}: {loss.what}" for loss in rejected]
-        more = f" (and {len(messages) - 20} more)" if len(messages) > 20 else ""
-        message = f"strict mode: the {document} cannot be translated without loss: {'; '.join(messages[:20])}{more}"
-        raise Problem("unsupported", message, where=rejected[0].where)

@@ -13,7 +13,8 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.dialects.record import Call, Dialect
 from dragoman.interpreter.adaptation import traits_for
-from dragoman.interpreter.ledger import Ledger, open_request_ledger, reject_losses
+from dragoman.interpreter.ledger import Ledger, open_request_ledger
+from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.pairing import NO_LOSSES, pair_calls
 from dragoman.interpreter.signature_envelopes import ENVELOPE_MARKER, remove_foreign_envelopes
 from dragoman.interpreter.tool_errors import build_problem, find_all_faults

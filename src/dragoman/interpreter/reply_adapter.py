@@ -22,6 +22,7 @@ from dragoman.interpreter.signature_envelopes import UNSIGNED, find_item_id, sea
 from dragoman.interpreter.text_call_detector import CallDetector
 from dragoman.interpreter.undo import NO_UNDO, Undo
 from dragoman.wire import json
+from dragoman.wire.lookup import find_leaves
 
 
 class ReplyOptions(Struct, frozen=True):
@@ -236,7 +237,7 @@ class ReplyAdapter:
             where = base + field
             if repeats_count is not None and repeats_count(field, raw, usage):
                 continue
-            if not any(json.find_leaves(raw, where).values()):
+            if not any(find_leaves(raw, where).values()):
                 continue  # nothing was counted
             if where in counted:
                 ledger.report_approximated(where, "included in another usage count")

@@ -13,8 +13,7 @@ from dragoman.core.response import Finish, Response
 from dragoman.dialects.record import Dialect
 from dragoman.interpreter.foreign_fields import report_unknown_in_reply
 from dragoman.interpreter.reply_adapter import UNKNOWN_TO_CLIENT, ReplyAdapter
-from dragoman.wire import json
-from dragoman.wire.lookup import lookup
+from dragoman.wire.lookup import find_leaves, lookup
 
 _ONLY_FIRST_ANSWER = "only the first candidate is sent"
 _ANSWERS = ("/candidates/", "/choices/")
@@ -52,7 +51,7 @@ def _report_source(adapter: ReplyAdapter, citation: Citation, pointer: str) -> N
     is_whole_text = citation.start == citation.end  # an empty span, as OpenRouter sends it
     if "span" in adapter.capabilities.citation_facts or is_whole_text:
         sent |= {citation.start, citation.end}
-    for where, value in json.find_leaves(citation.raw, pointer).items():
+    for where, value in find_leaves(citation.raw, pointer).items():
         if value not in _EMPTY_VALUES and value not in sent and not where.endswith("/type"):
             adapter.ledger.report_dropped(where, "citations in the client's dialect have no field for it")
 
@@ -70,7 +69,7 @@ def drop_reply_fields(adapter: ReplyAdapter, fields: dict[str, bytes]) -> None:
         if field in pointers.get("finish.message", ()):
             adapter.finish_message = raw
         if field in cited:
-            for where, value in json.find_leaves(raw, field).items():
+            for where, value in find_leaves(raw, field).items():
                 if where not in cited[field] and value not in _EMPTY_VALUES:
                     ledger.report_dropped(where, UNKNOWN_TO_CLIENT)
             continue
@@ -91,7 +90,7 @@ def list_part_leaves(part: AnyPart, source: Dialect) -> list[str]:
     If that fails, the part's own pointer is returned.
     """
     if isinstance(part, Opaque):
-        return list(json.find_leaves(part.raw, part.where))
+        return list(find_leaves(part.raw, part.where))
     alone = Response(id="-", model="-", parts=(structs.replace(part, where=""),), finish=Finish("stop", ""))
     try:
         body = source.build_response(alone, None)
@@ -99,4 +98,4 @@ def list_part_leaves(part: AnyPart, source: Dialect) -> list[str]:
     except Problem:
         return [part.where]
     found = lookup(body, again.where) if again is not None else None
-    return [part.where + leaf for leaf in json.find_leaves(found[1], "")] if found is not None else [part.where]
+    return [part.where + leaf for leaf in find_leaves(found[1], "")] if found is not None else [part.where]

@@ -16,7 +16,8 @@ from dragoman.dialects.record import Call, Dialect, Tools
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.adaptation import ENVELOPES, Adaptation, traits_for
-from dragoman.interpreter.ledger import Ledger, open_request_ledger, reject_losses
+from dragoman.interpreter.ledger import Ledger, open_request_ledger
+from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.passthrough import pass_on, remove_foreign_signatures
 from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.request_history import RequestHistory

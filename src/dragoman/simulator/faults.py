@@ -8,6 +8,8 @@ the first two requests that name it fail, so that a test can see a retry succeed
 import asyncio
 import math
 import re
+import socket
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Any, Literal
@@ -18,6 +20,8 @@ from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON_HEADERS
 from dragoman.simulator.apis.api import HttpReply
 
+_RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER with a timeout of zero: closing such a socket sends a reset."""
 FaultName = Literal[
     "status",
     "reset",
@@ -196,11 +200,27 @@ async def is_disconnected_within(exchange: Exchange, seconds: float) -> bool:
     return True
 
 
+def _reset(exchange: Exchange) -> None:
+    """Reset the connection, as a server that crashes."""
+    connection = exchange.transport.get_extra_info("socket")
+    if connection is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    exchange.transport.abort()
+    exchange.truncate()
+
+
+def _truncate_within(exchange: Exchange, data: bytes) -> None:
+    """Close the connection in the middle of a chunk."""
+    size = b"%x\r\n" % len(data) if exchange.is_chunked else b""
+    exchange.transport.write(size + data[: len(data) // 2])
+    exchange.truncate()
+
+
 async def send_early_fault(exchange: Exchange, fault: Fault) -> None:
     """Send what a fault sends instead of an answer."""
     match fault.name:
         case "reset":
-            exchange.abort()
+            _reset(exchange)
         case "hang":
             await exchange.wait_disconnected()
         case "html":
@@ -216,7 +236,7 @@ async def send_reply(exchange: Exchange, reply: HttpReply, fault: Fault | None) 
         case "bad-json":
             await exchange.send(reply.status, reply.headers, half)
         case "reset":
-            exchange.abort()
+            _reset(exchange)
         case "drip":
             exchange.start(reply.status, reply.headers, len(body))
             await _send(exchange, (bytes([byte]) for byte in body), _build_drip_options(fault))
@@ -260,9 +280,9 @@ async def send_frames(
     following = b"".join(all_frames[len(before) : len(before) + 1])
     match fault.name:
         case "reset":
-            exchange.abort()
+            _reset(exchange)
         case "cut":
-            exchange.truncate_within(following)
+            _truncate_within(exchange, following)
         case "stall":
             await exchange.wait_disconnected()
         case "stream-error":

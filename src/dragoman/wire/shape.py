@@ -15,7 +15,6 @@ from msgspec import Meta, Raw, Struct, structs
 from msgspec.json import Decoder
 
 from dragoman.wire import json
-from dragoman.wire.pointer import escape
 from dragoman.wire.unread import LevelReader, RawMember, Unread
 
 T = TypeVar("T")
@@ -56,7 +55,7 @@ def get_raw_members(value: Struct, where: str = "") -> dict[str, bytes] | None:
 
 def _find_raw_members(struct: type[Struct]) -> tuple[_GetAll, tuple[Raw, ...], tuple[str, ...]]:
     fields = [field for field in structs.fields(struct) if field.type == RawMember]
-    pointers = tuple([f"/{escape(field.encode_name)}" for field in fields])
+    pointers = tuple([f"/{field.encode_name}" for field in fields])
     return _build_getter([field.name for field in fields]), (ABSENT,) * len(fields), pointers
 
 
@@ -92,7 +91,7 @@ def core_pointers(struct: type[Struct], where: str = "") -> dict[str, tuple[str,
     """Return the pointers of each core field in a struct at `where`, in the order of its members."""
     found: dict[str, tuple[str, ...]] = {}
     for field in structs.fields(struct):
-        pointer = f"{where}/{escape(field.encode_name)}"
+        pointer = f"{where}/{field.encode_name}"
         hint = get_args(field.type)[0] if get_origin(field.type) is Annotated else field.type
         by_name = {name: (pointer,)} if (name := _read_core_metadata(field.type).get("core")) else {}
         for below in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):

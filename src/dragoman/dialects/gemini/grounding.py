@@ -20,6 +20,7 @@ from msgspec import Raw, Struct, structs
 from dragoman.core.parts import AnyPart, Citation, Text
 from dragoman.dialects.gemini.wire import CITATIONS, GROUNDING, NAME, GroundingChunk, Segment, Source
 from dragoman.wire import json
+from dragoman.wire.lookup import find_leaves
 from dragoman.wire.pointer import fold_case
 
 GROUNDING_FIELD = "/candidates/0/groundingMetadata"
@@ -149,7 +150,7 @@ class Metadata:
         self.mentions = Mentions()
         members = {name: bytes(raw) for name, raw in self._members.items() if name in _SOURCE_MEMBERS}
         raw = json.with_members(b"{}", members)
-        leaves = {fold_case(leaf): leaf for leaf in json.find_leaves(raw, GROUNDING_FIELD)}
+        leaves = {fold_case(leaf): leaf for leaf in find_leaves(raw, GROUNDING_FIELD)}
         for mention in _read_supports(raw):
             self.mentions.add(_keep_existing_places(mention, leaves))
 
@@ -161,7 +162,7 @@ class Metadata:
                 where = f"{CITATION_FIELD}/{name}/{number}"
                 mention = _read_citation(item, where)
                 if mention is not None:
-                    leaves = {fold_case(leaf): leaf for leaf in json.find_leaves(item, where)}
+                    leaves = {fold_case(leaf): leaf for leaf in find_leaves(item, where)}
                     self.mentions.add(_keep_existing_places(mention, leaves))
 
 

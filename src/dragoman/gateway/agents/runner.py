@@ -30,7 +30,7 @@ from dragoman.gateway.conversations.runs import RunRecorder, hold_conversation
 from dragoman.gateway.model import ModelCaller, UpstreamModel
 from dragoman.gateway.record import Record
 from dragoman.gateway.response_writer import write_events
-from dragoman.interpreter.ledger import reject_losses
+from dragoman.interpreter.loss_report import reject_losses
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Unavailable
 from dragoman.tools import Executor
