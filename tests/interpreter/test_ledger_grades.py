@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.dialects.record import CACHE_ONLY
+from dragoman.dialects import reasons
 from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.ledger import normalise_pointer, open_reply_ledger, open_request_ledger
 
@@ -74,7 +74,7 @@ def test_a_row_about_a_material_core_field_is_found(row, field):
 def test_rows_about_members_of_tools_are_cache_marks(name):
     dialect = DIALECTS[name]
     rows = {row: reason for row, reason in dialect.informational.items() if row.startswith("/tools/")}
-    assert {row for row, reason in rows.items() if reason != CACHE_ONLY} == FRAMING.get(name, set())
+    assert {row for row, reason in rows.items() if reason != reasons.CACHE_ONLY} == FRAMING.get(name, set())
 
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))

@@ -30,20 +30,7 @@ from dragoman.agent.steps import (
     Step,
     TurnEnded,
 )
-from dragoman.core.events import (
-    Event,
-    Failed,
-    Finished,
-    Native,
-    PartCited,
-    PartDelta,
-    PartEnded,
-    PartNative,
-    PartSigned,
-    PartStarted,
-    Started,
-    UsageSeen,
-)
+from dragoman.core import events
 from dragoman.core.parts import AnyPart, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Request, Sampling, ToolChoice
 from dragoman.core.response import Usage
@@ -71,30 +58,30 @@ class ReplyMerger:
         self._calls: list[str] = []
         """Ids of our own calls of this turn that have no result yet, in order."""
         self._pending_results: dict[str, list[ToolResult]] = {}
-        self._native: list[Native] = []
+        self._native: list[events.Native] = []
         self._earlier_usage, self._usage = Usage(), Usage()
 
-    def feed(self, step: Step) -> Iterator[Event]:
+    def feed(self, step: Step) -> Iterator[events.Event]:
         """Process one step; yield the events for the client."""
         match step:
-            case PartStarted(index, Text(unread=True)):
+            case events.PartStarted(index, Text(unread=True)):
                 self._hidden_parts.add(index)
-            case PartDelta() | PartSigned() | PartCited() | PartNative() | PartEnded() if (
-                step.index in self._hidden_parts
-            ):
+            case (
+                events.PartDelta() | events.PartSigned() | events.PartCited() | events.PartNative() | events.PartEnded()
+            ) if step.index in self._hidden_parts:
                 pass
-            case PartDelta() | PartSigned() | PartCited() | PartNative():
+            case events.PartDelta() | events.PartSigned() | events.PartCited() | events.PartNative():
                 yield structs.replace(step, index=self._reply_index(step.index))
-            case PartStarted() | PartEnded():
+            case events.PartStarted() | events.PartEnded():
                 yield self._renumber_part(step)
-            case Started():
+            case events.Started():
                 yield from () if self._started else (step,)
                 self._started = True
                 self._native.clear()
-            case UsageSeen(usage):
+            case events.UsageSeen(usage):
                 self._usage = usage
-                yield UsageSeen(add_usage(self._earlier_usage, usage))
-            case Native():
+                yield events.UsageSeen(add_usage(self._earlier_usage, usage))
+            case events.Native():
                 self._native.append(step)  # fields about the whole reply are taken from the last turn
             case CallEnded(call, execution):
                 self._pending_results.setdefault(call.id, []).append(execution.result)
@@ -103,7 +90,7 @@ class ReplyMerger:
                 self._end_turn()
             case RunEnded():
                 yield from self._end_run(step)
-            case Finished() | Failed() | CallStarted() | CallProgressed() | ApprovalAsked() | Compacted():
+            case events.Finished() | events.Failed() | CallStarted() | CallProgressed() | ApprovalAsked() | Compacted():
                 pass  # the client gets one reply, with one end and without steps
             case _:
                 assert_never(step)
@@ -112,9 +99,9 @@ class ReplyMerger:
         """Return the index in the whole reply of a part of this turn."""
         return self._offset + index - sum(hidden < index for hidden in self._hidden_parts)
 
-    def _renumber_part(self, event: PartStarted | PartEnded) -> Event:
+    def _renumber_part(self, event: events.PartStarted | events.PartEnded) -> events.Event:
         index = self._reply_index(event.index)
-        if isinstance(event, PartEnded):
+        if isinstance(event, events.PartEnded):
             self._open.pop(index, None)
             return structs.replace(event, index=index)
         part = event.part
@@ -123,9 +110,9 @@ class ReplyMerger:
         if isinstance(part, ToolCall) and part.executor == "client" and self._is_own(part):
             self._calls.append(part.id)
             part = structs.replace(part, executor="provider")
-        return PartStarted(index, part)
+        return events.PartStarted(index, part)
 
-    def _release_results(self) -> Iterator[Event]:
+    def _release_results(self) -> Iterator[events.Event]:
         """Yield the results that do not wait for an earlier call of the turn."""
         while self._calls and self._pending_results.get(self._calls[0]):
             result = self._pending_results[self._calls.pop(0)].pop(0)
@@ -139,16 +126,16 @@ class ReplyMerger:
         self._offset = self._count
         self._earlier_usage, self._usage = add_usage(self._earlier_usage, self._usage), Usage()
 
-    def _end_run(self, ended: RunEnded) -> Iterator[Event]:
+    def _end_run(self, ended: RunEnded) -> Iterator[events.Event]:
         if ended.problem is not None:
-            yield Failed(ended.problem)
+            yield events.Failed(ended.problem)
             return
         if not self._started:
-            yield Started(ended.run, "")
+            yield events.Started(ended.run, "")
         for index, is_call in tuple(self._open.items()):
-            yield PartEnded(index, complete=not is_call)
+            yield events.PartEnded(index, complete=not is_call)
         yield from self._native
-        yield Finished(ended.finish)
+        yield events.Finished(ended.finish)
 
 
 class Agent:
@@ -183,7 +170,7 @@ class Agent:
     def __repr__(self) -> str:
         return f"<Agent with {self._config.executor!r}>"
 
-    async def __call__(self, request: Request) -> AsyncGenerator[Event]:
+    async def __call__(self, request: Request) -> AsyncGenerator[events.Event]:
         """Run, and stream all turns as one reply."""
         client_tools = find_client_tools(request, self._config.executor.registry)
         merger = ReplyMerger(lambda call: qualify_name(call.namespace, call.name) not in client_tools)

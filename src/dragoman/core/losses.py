@@ -10,6 +10,7 @@ Grade = Literal["material", "informational"]
 An informational loss is a vendor's bookkeeping without a counterpart. The tables of the dialects list those; every
 other loss is material.
 """
+LossKind = Literal["dropped", "approximated"]
 Strict = bool | Literal["all"]
 """Whether material losses are rejected, or all losses."""
 
@@ -19,7 +20,7 @@ class Loss(Struct, frozen=True, order=True, gc=False):
 
     where: str
     what: str
-    kind: Literal["dropped", "approximated"]
+    kind: LossKind
     grade: Grade = "material"
     leaves: int = 1
     """How many leaves of the document are at and below `where`."""

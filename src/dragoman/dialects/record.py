@@ -187,32 +187,6 @@ class Implied(Struct, frozen=True):
     """Further values, if the target streams call arguments."""
 
 
-NOTHING_EXTRA = "the default behaviour"
-SAYS_NOTHING = "an empty list or object"
-NOT_STORED = "with false, neither the target nor the gateway stores the request"
-DEFAULT_TIER = "the default tier"
-NO_PADDING = "the gateway does not pad streams"
-TEXT_ANYWAY = "every model returns text"
-DEVELOPER_PAYS = "the owner of the API key pays"
-CALLED_BY_MODEL = "only the model calls tools"
-COMPLETE = "the items of a reply are complete"
-CACHE_ONLY = "it changes what a request costs, not what the model sees"
-CALLER_ID = "an identifier for the vendor's own monitoring"
-VENDOR_TIER = "a tier of the vendor's own capacity"
-VENDOR_LABELS = "labels for the vendor's own records"
-VENDOR_RATINGS = "ratings of the vendor's own filter; if it blocked something, the finish reason says so"
-VENDOR_PADDING = "random text that hides the length of a chunk"
-VENDOR_COST = "what the vendor charges"
-VENDOR_TIMES = "how long the vendor took"
-VENDOR_VERSION = "a version or place of the vendor's own system"
-VENDOR_STORE = "an id that only the vendor's own store knows"
-DETAILED_COUNT = "a detail of a count that is sent"
-ENVELOPE_FIELD = "a field of the vendor's envelope"
-LOADED_AT_ONCE = "every tool is declared at the start"
-DEFAULT_DETAIL = "the default: the model chooses the resolution"
-"""Reasons that several dialects share, why a value is implied or its loss informational."""
-
-
 class VendorTool(Struct, frozen=True):
     """A tool that a vendor runs on its servers and that other vendors offer too."""
 

@@ -9,7 +9,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from dragoman.core.losses import Grade, Loss
+from dragoman.core.losses import Grade, Loss, LossKind
 from dragoman.core.parts import Reasoning
 from dragoman.core.value import Value
 from dragoman.dialects.record import Dialect
@@ -25,7 +25,7 @@ _ENVELOPES = ("/request/", "/response/")
 class _Entry(Struct, frozen=True, gc=False):
     pointers: tuple[str, ...]
     what: str
-    dropped: bool
+    kind: LossKind
     leaves: int = 0
     """The number of leaves at the only pointer; 0 if the pointers are still to be looked up in the document."""
     grade: Grade | None = None
@@ -75,7 +75,7 @@ class Ledger(Struct, eq=False):
         """Return the losses so far, with their pointers resolved in the document."""
         return tuple(
             [
-                _Entry((where,), entry.what, entry.dropped, leaves, entry.grade)
+                _Entry((where,), entry.what, entry.kind, leaves, entry.grade)
                 for entry in self._entries
                 for where, leaves in self._resolve(entry)
             ]
@@ -87,7 +87,7 @@ class Ledger(Struct, eq=False):
 
     def report_dropped(self, where: str, what: str) -> None:
         """Report that everything at and below `where` is dropped."""
-        self._entries[_Entry((where,), what, dropped=True)] = None
+        self._entries[_Entry((where,), what, "dropped")] = None
 
     def report_dropped_value(self, where: str, raw: bytes, what: str, shape: str = "") -> None:
         """Report that the value `raw` at `where` is dropped; `shape` is the normalised pointer, if it is known."""
@@ -98,20 +98,20 @@ class Ledger(Struct, eq=False):
         else:
             leaves = count_leaves(raw) if raw.startswith(_BRACKETS) else 1
             grade = self._find_grade_of(shape) if shape else None
-            self._entries[_Entry((where,), what, dropped=True, leaves=leaves, grade=grade)] = None
+            self._entries[_Entry((where,), what, "dropped", leaves=leaves, grade=grade)] = None
 
     def report_dropped_leaves(self, where: str, leaves: Sequence[str], what: str) -> None:
         """Report that the value at `where`, which is in no document and has these leaves, is dropped."""
         if self.by_leaf:
             grade = self._find_grade(where)
             for leaf in leaves:
-                self._entries[_Entry((leaf,), what, dropped=True, leaves=1, grade=grade)] = None
+                self._entries[_Entry((leaf,), what, "dropped", leaves=1, grade=grade)] = None
         else:
-            self._entries[_Entry((where,), what, dropped=True, leaves=len(leaves))] = None
+            self._entries[_Entry((where,), what, "dropped", leaves=len(leaves))] = None
 
     def report_approximated(self, where: str, what: str) -> None:
         """Report that the value at `where` is sent in another form."""
-        self._entries[_Entry((where,), what, dropped=False, leaves=1)] = None
+        self._entries[_Entry((where,), what, "approximated", leaves=1)] = None
 
     def report_approximated_once(self, where: str, what: str) -> None:
         """Report that the value at `where` is sent in another form, unless `what` was reported before."""
@@ -126,7 +126,7 @@ class Ledger(Struct, eq=False):
         """
         if what not in self.reported_once:
             self.reported_once |= {what}
-            self._entries[_Entry((where,), what, dropped=False, leaves=1, grade="informational")] = None
+            self._entries[_Entry((where,), what, "approximated", leaves=1, grade="informational")] = None
 
     def report_dropped_field(
         self, field: str, what: str, owner: Value | None = None, grade: Grade | None = None
@@ -137,7 +137,7 @@ class Ledger(Struct, eq=False):
         """
         has_pointer = field in self.pointers
         pointers, leaves = self.list_pointers(field, owner), 0 if has_pointer else 1
-        self._entries[_Entry(pointers, what, dropped=has_pointer, leaves=leaves, grade=grade)] = None
+        self._entries[_Entry(pointers, what, "dropped" if has_pointer else "approximated", leaves, grade)] = None
 
     def report_dropped_signature(self, part: Value, what: str) -> None:
         """Report that the signature of a part of a request is dropped.
@@ -153,7 +153,7 @@ class Ledger(Struct, eq=False):
         """Report that the core field `field` (of `owner`, for fields of parts and tools) is sent in another form."""
         leaves = 0 if field in self.pointers else 1
         pointers = self.list_pointers(field, owner)
-        self._entries[_Entry(pointers, what, dropped=False, leaves=leaves, grade=grade)] = None
+        self._entries[_Entry(pointers, what, "approximated", leaves=leaves, grade=grade)] = None
 
     def list_pointers(self, field: str, owner: Value | None = None) -> tuple[str, ...]:
         """Return the pointers at which `field` may be in the document."""
@@ -185,10 +185,9 @@ class Ledger(Struct, eq=False):
         if not self._entries:
             return self._earlier_losses
         losses = [
-            Loss(where, entry.what, "dropped" if entry.dropped else "approximated", grade, leaves)
+            Loss(where, entry.what, entry.kind, entry.grade or self._find_grade(where), leaves)
             for entry in self._entries
             for where, leaves in self._resolve(entry)
-            for grade in [entry.grade or self._find_grade(where)]
         ]
         # In a reply most values have siblings that are sent: a single one is not looked up.
         fewest = 2 if self.is_reply else 1

@@ -64,7 +64,7 @@ def _join_siblings(
         for loss in dropped.values():
             if (siblings := members.get(loss.where.rpartition("/")[0])) is not None:
                 siblings.append(loss)
-        level = set()
+        level: set[str] = set()
         for parent, losses in members.items():
             leaves = sum(loss.leaves for loss in losses)
             has_one_reason = len({(loss.what, loss.grade) for loss in losses}) == 1

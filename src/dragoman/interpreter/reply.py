@@ -5,20 +5,7 @@ from typing import ClassVar
 
 from msgspec import structs
 
-from dragoman.core.events import (
-    Event,
-    Failed,
-    Finished,
-    Native,
-    PartCited,
-    PartDelta,
-    PartEnded,
-    PartNative,
-    PartSigned,
-    PartStarted,
-    Started,
-    UsageSeen,
-)
+from dragoman.core import events
 from dragoman.core.parts import AnyPart, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Dialect
@@ -43,7 +30,7 @@ _NO_OPTIONS = ReplyOptions()
 class _OpenPart:
     """A part of the stream: its index at the client and, while a call is buffered, its events so far."""
 
-    held_events: list[Event] | None = None
+    held_events: list[events.Event] | None = None
     """The buffered events of a call until they are released."""
     first_character: str | None = None
     """The first character of a buffered call's arguments."""
@@ -68,16 +55,16 @@ class _OpenPart:
     @property
     def arguments(self) -> str:
         """The arguments of a buffered call."""
-        return "".join(event.text for event in self.held_events or () if isinstance(event, PartDelta))
+        return "".join(event.text for event in self.held_events or () if isinstance(event, events.PartDelta))
 
     def set_arguments(self, arguments: str) -> None:
         """Replace the arguments of a buffered call."""
-        self.held_events = [event for event in self.held_events or () if not isinstance(event, PartDelta)]
-        self.held_events.append(PartDelta(-1, arguments))
+        self.held_events = [event for event in self.held_events or () if not isinstance(event, events.PartDelta)]
+        self.held_events.append(events.PartDelta(-1, arguments))
 
     def build(self) -> AnyPart:
         """Return a dropped part as the upstream sent it so far."""
-        signatures = (event.signature for event in self.held_events or () if isinstance(event, PartSigned))
+        signatures = (event.signature for event in self.held_events or () if isinstance(event, events.PartSigned))
         signature = next(signatures, self.signature)
         text = self.arguments if self.texts is None else "".join(self.texts)
         match self.part:
@@ -92,7 +79,7 @@ class _OpenPart:
 class EventAdapter(ReplyAdapter):
     """Turns events of the upstream into events for the client. Dropped parts do not count in the client's indexes."""
 
-    _unnamed_events: list[Event] | None = None
+    _unnamed_events: list[events.Event] | None = None
     """The events of a reply that has no id yet."""
     _next_index = 0
 
@@ -110,53 +97,53 @@ class EventAdapter(ReplyAdapter):
         part = self._parts[index]
         return part.index if part.held_events is None and part.texts is None else None
 
-    def feed(self, event: Event) -> list[Event]:
+    def feed(self, event: events.Event) -> list[events.Event]:
         """Return the client's events for the next event."""
         if self._unnamed_events is not None:
             return self._buffer_unnamed(event, self._unnamed_events)
         return self._HANDLERS[type(event)](self, event)
 
-    def _start_reply(self, event: Started) -> list[Event]:
+    def _start_reply(self, event: events.Started) -> list[events.Event]:
         self.reply_id = event.id
         if event.id:
             return [event]
         self._unnamed_events = [event]
         return []
 
-    def _drop_part_field(self, event: PartNative) -> list[Event]:
+    def _drop_part_field(self, event: events.PartNative) -> list[events.Event]:
         self.drop_fields(self._parts[event.index].part.where, {event.field: event.raw})
         return []
 
-    def _drop_reply_field(self, event: Native) -> list[Event]:
+    def _drop_reply_field(self, event: events.Native) -> list[events.Event]:
         drop_reply_fields(self, {event.field: event.raw})
         return []
 
-    def _adapt_usage_event(self, event: UsageSeen) -> list[Event]:
+    def _adapt_usage_event(self, event: events.UsageSeen) -> list[events.Event]:
         adapted = self.adapt_usage(event.usage)
-        return [event if adapted is event.usage else UsageSeen(adapted)]
+        return [event if adapted is event.usage else events.UsageSeen(adapted)]
 
-    def _adapt_failure(self, event: Failed) -> list[Event]:
+    def _adapt_failure(self, event: events.Failed) -> list[events.Event]:
         for part in self._parts:
             self._drop_part_fields(part)
             self._report_dropped_part(part)
-        return [Failed(adapt_problem(event.problem, self.source.issuer, self.client.issuer))]
+        return [events.Failed(adapt_problem(event.problem, self.source.issuer, self.client.issuer))]
 
-    def _buffer_unnamed(self, event: Event, waiting: list[Event]) -> list[Event]:
+    def _buffer_unnamed(self, event: events.Event, waiting: list[events.Event]) -> list[events.Event]:
         """Buffer a reply without an id up to its first content, and hash its id from that, so that ids differ.
 
         The id of a whole reply is hashed from all of its events.
         """
         waiting.append(event)
-        if isinstance(event, PartStarted | PartEnded):
+        if isinstance(event, events.PartStarted | events.PartEnded):
             return []
-        if self.options.is_whole and not isinstance(event, Finished | Failed):
+        if self.options.is_whole and not isinstance(event, events.Finished | events.Failed):
             return []
         self._unnamed_events = None
         reply_id = generate_id(self.client.reply_prefix, self.options.salt, *map(repr, waiting))
-        named = [structs.replace(one, id=reply_id) if isinstance(one, Started) else one for one in waiting]
+        named = [structs.replace(one, id=reply_id) if isinstance(one, events.Started) else one for one in waiting]
         return [adapted for one in named for adapted in self.feed(one)]
 
-    def _drop_part(self, part: AnyPart, reason: str, signature: Signature | None) -> list[Event]:
+    def _drop_part(self, part: AnyPart, reason: str, signature: Signature | None) -> list[events.Event]:
         dropped = _OpenPart(None, part)
         dropped.signature, dropped.drop_reason, dropped.texts = signature, reason, []
         self._parts.append(dropped)
@@ -171,7 +158,7 @@ class EventAdapter(ReplyAdapter):
         elif reason:
             self.ledger.report_dropped(where, reason)
 
-    def _start_part(self, event: PartStarted) -> list[Event]:
+    def _start_part(self, event: events.PartStarted) -> list[events.Event]:
         part = event.part
         signature, extras = part.signature, part.extras
         if extras is not None or signature is not None:
@@ -192,15 +179,15 @@ class EventAdapter(ReplyAdapter):
         opened = _OpenPart(index, part)
         opened.fields = fields
         self._parts.append(opened)
-        events: list[Event] = [PartStarted(index, part)]
-        return events if signature is None else [*events, *self._hold_signature(opened, signature)]
+        started = events.PartStarted(index, part)
+        return [started] if signature is None else [started, *self._hold_signature(opened, signature)]
 
     def _drop_part_fields(self, open_part: _OpenPart) -> None:
         """Report the fields of a reasoning part, except the item id that its signature holds."""
         self.drop_fields(open_part.part.where, open_part.fields or {}, open_part.held_signature)
         open_part.fields = None
 
-    def _start_call(self, call: ToolCall, signature: Signature | None) -> list[Event]:
+    def _start_call(self, call: ToolCall, signature: Signature | None) -> list[events.Event]:
         self.call_count += 1
         if self.options.single_call and self.call_count > 1:
             return self._drop_part(call, ONE_CALL, signature)
@@ -208,12 +195,12 @@ class EventAdapter(ReplyAdapter):
         opened = _OpenPart(None, call)
         self._parts.append(opened)
         # Buffered until its first argument: a signature that must be sent before the call comes right after its start.
-        opened.held_events = [PartStarted(-1, structs.replace(call, id=self.assign_call_id(call), form=form))]
+        opened.held_events = [events.PartStarted(-1, structs.replace(call, id=self.assign_call_id(call), form=form))]
         if form != call.form:
             opened.kind = Text
         return self._hold_signature(opened, signature) if signature is not None else []
 
-    def _release(self, open_part: _OpenPart) -> list[Event]:
+    def _release(self, open_part: _OpenPart) -> list[events.Event]:
         """Return the events of a buffered call, with the next index at the client."""
         held, open_part.held_events = open_part.held_events, None
         if held is None:
@@ -221,19 +208,19 @@ class EventAdapter(ReplyAdapter):
         open_part.index = self._next_index
         self._next_index += 1
         if self.capabilities.object_arguments:
-            open_part.texts = [event.text for event in held if isinstance(event, PartDelta)]
+            open_part.texts = [event.text for event in held if isinstance(event, events.PartDelta)]
         return [structs.replace(event, index=open_part.index) for event in held]  # pyright: ignore[reportCallIssue]
 
-    def _append(self, event: PartDelta) -> list[Event]:
+    def _append(self, event: events.PartDelta) -> list[events.Event]:
         opened, text, piece = self._parts[event.index], event.text, event.piece
         if opened.held_events is not None:
-            opened.held_events.append(PartDelta(-1, text, piece))
+            opened.held_events.append(events.PartDelta(-1, text, piece))
             return [] if opened.kind is Text or self._must_hold(opened, text) else self._release(opened)
         if opened.texts is not None:
             opened.texts.append(text)
-        return [] if opened.index is None else [PartDelta(opened.index, text, piece)]
+        return [] if opened.index is None else [events.PartDelta(opened.index, text, piece)]
 
-    def _end_part(self, event: PartEnded) -> list[Event]:
+    def _end_part(self, event: events.PartEnded) -> list[events.Event]:
         opened, complete = self._parts[event.index], event.complete
         if opened.fields:
             self._drop_part_fields(opened)
@@ -246,15 +233,15 @@ class EventAdapter(ReplyAdapter):
             elif self.capabilities.object_arguments and not self._can_send_call(opened, complete):
                 opened.held_events = None
                 return []
-            return [*self._release(opened), PartEnded(self._next_index - 1, complete)]
+            return [*self._release(opened), events.PartEnded(self._next_index - 1, complete)]
         if opened.kind is Reasoning and not opened.is_signed and opened.index is not None:
             envelope = self.seal_unsigned()
             if envelope is not None:
-                return [PartSigned(opened.index, envelope), PartEnded(opened.index, complete)]
+                return [events.PartSigned(opened.index, envelope), events.PartEnded(opened.index, complete)]
         if opened.texts is not None and complete and not json.is_object("".join(opened.texts)):
             # Some hosts send "tool_calls" for a call they cut off; the client must not run what it guesses from it.
             self.has_lost_call = True
-        return [] if opened.index is None else [PartEnded(opened.index, complete)]
+        return [] if opened.index is None else [events.PartEnded(opened.index, complete)]
 
     def _must_hold(self, open_part: _OpenPart, text: str) -> bool:
         """Return whether to buffer a call: it cannot be revoked once sent, so its arguments must start with `{`."""
@@ -275,10 +262,10 @@ class EventAdapter(ReplyAdapter):
             open_part.set_arguments(arguments)
         return True
 
-    def _sign(self, event: PartSigned) -> list[Event]:
+    def _sign(self, event: events.PartSigned) -> list[events.Event]:
         return self._hold_signature(self._parts[event.index], event.signature)
 
-    def _hold_signature(self, open_part: _OpenPart, signature: Signature) -> list[Event]:
+    def _hold_signature(self, open_part: _OpenPart, signature: Signature) -> list[events.Event]:
         open_part.is_signed = True
         if open_part.index is None and open_part.held_events is None:
             open_part.signature = signature
@@ -287,39 +274,39 @@ class EventAdapter(ReplyAdapter):
         if held is not None:
             open_part.held_signature = signature
             if open_part.held_events is not None:
-                open_part.held_events.append(PartSigned(-1, held))
-            return [] if open_part.index is None else [PartSigned(open_part.index, held)]
+                open_part.held_events.append(events.PartSigned(-1, held))
+            return [] if open_part.index is None else [events.PartSigned(open_part.index, held)]
         is_call = open_part.kind is ToolCall and open_part.held_events is not None
         job_runner = self.seal_for_call(signature, open_part.part, is_call=is_call)
         if job_runner is None:
             return []
         index = self._next_index
         self._next_index += 1
-        return [PartStarted(index, Reasoning()), PartSigned(index, job_runner), PartEnded(index)]
+        return [events.PartStarted(index, Reasoning()), events.PartSigned(index, job_runner), events.PartEnded(index)]
 
-    def _cite(self, event: PartCited) -> list[Event]:
+    def _cite(self, event: events.PartCited) -> list[events.Event]:
         opened = self._parts[event.index]
         number, opened.citation_count = opened.citation_count, opened.citation_count + 1
         if opened.index is None or not can_cite(self, event.citation, opened.part, number):
             return []
-        return [PartCited(opened.index, event.citation)]
+        return [events.PartCited(opened.index, event.citation)]
 
-    def _finish(self, event: Finished) -> list[Event]:
+    def _finish(self, event: events.Finished) -> list[events.Event]:
         try:
-            return [Finished(self.adapt_finish(event.finish))]
+            return [events.Finished(self.adapt_finish(event.finish))]
         except Problem as problem:
-            return [Failed(problem)]
+            return [events.Failed(problem)]
 
-    _HANDLERS: ClassVar[Mapping[type[Event], Callable[..., list[Event]]]] = {
-        Started: _start_reply,
-        PartStarted: _start_part,
-        PartDelta: _append,
-        PartSigned: _sign,
-        PartCited: _cite,
-        PartNative: _drop_part_field,
-        PartEnded: _end_part,
-        Native: _drop_reply_field,
-        UsageSeen: _adapt_usage_event,
-        Finished: _finish,
-        Failed: _adapt_failure,
+    _HANDLERS: ClassVar[Mapping[type[events.Event], Callable[..., list[events.Event]]]] = {
+        events.Started: _start_reply,
+        events.PartStarted: _start_part,
+        events.PartDelta: _append,
+        events.PartSigned: _sign,
+        events.PartCited: _cite,
+        events.PartNative: _drop_part_field,
+        events.PartEnded: _end_part,
+        events.Native: _drop_reply_field,
+        events.UsageSeen: _adapt_usage_event,
+        events.Finished: _finish,
+        events.Failed: _adapt_failure,
     }

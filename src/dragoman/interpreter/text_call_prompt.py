@@ -260,7 +260,10 @@ class _HistoryRenderer:
         return rendered
 
     def _render_message(self, message: Message) -> Message:
-        if not any(isinstance(part, ToolCall | ToolResult) or _declares_tools(part) for part in message.parts):
+        if not any(
+            isinstance(part, ToolCall | ToolResult) or (isinstance(part, Opaque) and part.declares)
+            for part in message.parts
+        ):
             return message
         parts: tuple[AnyPart, ...] = ()
         moved: list[AnyPart] = []
@@ -330,10 +333,6 @@ class _HistoryRenderer:
         if result.name and name != result.name:
             adaptation.ledger.report_dropped_field("result.name", "the name of the call is used", result)
         return Text(text=render_result(name, safe, failed=result.failed), cache=cache)
-
-
-def _declares_tools(part: AnyPart) -> bool:
-    return isinstance(part, Opaque) and part.declares
 
 
 def _join_messages(first: Message, second: Message) -> Message:

@@ -19,14 +19,10 @@ def find_choice_faults(request: Request) -> list[Fault]:
     known = {tool.name for tool in request.tools if isinstance(tool, Tool)}
     natives = [tool for tool in request.tools if isinstance(tool, NativeTool)]
     return [
-        (_find_choice_pointer(choice), f"tool_choice names {json.encode(name).decode()}, which is not in tools")
+        (choice.where or "/tool_choice", f"tool_choice names {json.encode(name).decode()}, which is not in tools")
         for name in choice.names
         if name not in known and not any(has_name(tool, name) for tool in natives)
     ]
-
-
-def _find_choice_pointer(choice: ToolChoice) -> str:
-    return choice.where or "/tool_choice"
 
 
 Tools = tuple[AnyTool, ...]

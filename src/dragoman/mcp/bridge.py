@@ -163,15 +163,11 @@ def _to_media_block(part: Media) -> types.ContentBlock:
             assert_never(part.source)
 
 
-def _decode_data(part: Data) -> Any:
-    return msgspec.json.decode(part.json)
-
-
 def _find_link(part: Data) -> types.ResourceLink | None:
     """Return the resource link that an external server sent, unchanged, or None if the part is not a link."""
     if b'"resource_link"' not in part.json:
         return None
-    value = _decode_data(part)
+    value = msgspec.json.decode(part.json)
     if not isinstance(value, dict) or cast("dict[str, Any]", value).get("type") != "resource_link":
         return None
     try:

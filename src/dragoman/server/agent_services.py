@@ -9,20 +9,7 @@ from msgspec import Struct
 
 from dragoman.agent.model import Model, closing
 from dragoman.config import Config
-from dragoman.core.events import (
-    Event,
-    Failed,
-    Finished,
-    Native,
-    PartCited,
-    PartDelta,
-    PartEnded,
-    PartNative,
-    PartSigned,
-    PartStarted,
-    Started,
-    UsageSeen,
-)
+from dragoman.core import events
 from dragoman.core.request import Request
 from dragoman.gateway.generate import Gateway
 from dragoman.gateway.model import ModelCaller
@@ -66,14 +53,14 @@ async def open_agent_services(config: Config, observers: Observers) -> AsyncGene
 def build_observed_model(gateway: Gateway, observers: Observers, owner: str, client_name: str) -> Model:
     """Return a function that calls any model for an owner; the log shows `client_name` as the dialect."""
 
-    async def call_model(request: Request) -> AsyncGenerator[Event]:
+    async def call_model(request: Request) -> AsyncGenerator[events.Event]:
         record = Record(
             owner=owner, dialect=client_name, operation="generate", model=request.model, stream=request.stream
         )
         observers.begin(record)
         try:
-            async with closing(gateway.model(ModelCaller(owner=owner), record)(request)) as events:
-                async for event in events:
+            async with closing(gateway.model(ModelCaller(owner=owner), record)(request)) as stream:
+                async for event in stream:
                     _record_event(event, record)
                     yield event
         except (asyncio.CancelledError, GeneratorExit):
@@ -85,18 +72,26 @@ def build_observed_model(gateway: Gateway, observers: Observers, owner: str, cli
     return call_model
 
 
-def _record_event(event: Event, record: Record) -> None:
+def _record_event(event: events.Event, record: Record) -> None:
     match event:
-        case UsageSeen(usage):
+        case events.UsageSeen(usage):
             record.usage = usage
-        case Finished(finish):
+        case events.Finished(finish):
             record.finish, record.status, record.outcome = finish.reason, 200, "answered"
-        case Failed(problem):
+        case events.Failed(problem):
             record.problem, record.status = problem, problem.status
             record.outcome = "failed" if record.upstream else "refused"
-        case Started():
+        case events.Started():
             pass
-        case PartStarted() | PartDelta() | PartSigned() | PartCited() | PartNative() | PartEnded() | Native():
+        case (
+            events.PartStarted()
+            | events.PartDelta()
+            | events.PartSigned()
+            | events.PartCited()
+            | events.PartNative()
+            | events.PartEnded()
+            | events.Native()
+        ):
             record.note_first_token()
         case _:
             assert_never(event)

@@ -4,11 +4,12 @@ import re
 
 from msgspec import Raw
 
-from dragoman.dialects.record import NOTHING_EXTRA, ConversationFormat, Implied
+from dragoman.dialects import reasons
+from dragoman.dialects.record import ConversationFormat, Implied
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 
-IMPLIED = {"/loud": Implied((False,), NOTHING_EXTRA)}
+IMPLIED = {"/loud": Implied((False,), reasons.NOTHING_EXTRA)}
 
 
 def _render_user_item(text: bytes) -> bytes:

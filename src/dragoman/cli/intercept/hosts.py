@@ -4,7 +4,7 @@ The default hosts of an entry are those that clients of its upstream contact. A 
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from urllib.parse import quote, urlsplit
 
@@ -50,7 +50,7 @@ def find_entries(config: Config, name: str = "") -> dict[str, InterceptTable]:
             raise ConfigError(
                 config.source,
                 "intercept",
-                f"no entry or Gemini upstream {name!r}; known names are {_format_names(known)}",
+                f"no entry or Gemini upstream {name!r}; known names are {', '.join(known) or 'none'}",
             )
         return {name: known[name]}
     found = dict(config.intercept) or upstreams
@@ -94,7 +94,3 @@ def _default_hosts(upstream: UpstreamTable) -> list[str]:
     """Return the vendor's hosts that clients of this upstream kind contact, whatever its `base_url` is."""
     urls = KINDS[upstream.kind].client_urls
     return [urlsplit(url).hostname or "" for url in urls(upstream)] if urls is not None else []
-
-
-def _format_names(names: Mapping[str, object]) -> str:
-    return ", ".join(names) or "none"

@@ -11,18 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from msgspec import structs
 
-from dragoman.core.events import (
-    Finished,
-    Native,
-    PartCited,
-    PartDelta,
-    PartEnded,
-    PartNative,
-    PartSigned,
-    PartStarted,
-    Started,
-    UsageSeen,
-)
+from dragoman.core import events
 from dragoman.core.parts import AnyPart, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.dialects.chat import wire, wire_reply
@@ -110,7 +99,7 @@ class ChatDecoder(FrameDecoder):
             return False
         if (chunk.system_fingerprint or chunk.service_tier or chunk.provider) and self._find_changed_fields(chunk):
             return False
-        self._events.append(PartDelta(self._open_index, chunk.choices[0].delta.content))
+        self._events.append(events.PartDelta(self._open_index, chunk.choices[0].delta.content))
         return True
 
     def _end(self) -> None:
@@ -123,7 +112,9 @@ class ChatDecoder(FrameDecoder):
 
     def _start(self, chunk: wire_reply.ChatChunk) -> None:
         self._started = True
-        self._events.append(Started(chunk.id or "", chunk.model or "", int(chunk.created) if chunk.created else None))
+        self._events.append(
+            events.Started(chunk.id or "", chunk.model or "", int(chunk.created) if chunk.created else None)
+        )
 
     def _find_changed_fields(self, chunk: wire_reply.ChatChunk | wire_reply.ChatTextChunk) -> "list[tuple[str, Raw]]":
         """Return the top-level fields whose value differs from the last chunk that had them."""
@@ -206,7 +197,7 @@ class ChatDecoder(FrameDecoder):
         if self._open_kind != kind:
             self._open_part(kind, spelling)
         if text:
-            self._events.append(PartDelta(self._open_index, text))
+            self._events.append(events.PartDelta(self._open_index, text))
 
     def _open_part(self, kind: _TextKind, spelling: str) -> None:
         self._end_open_part()
@@ -236,26 +227,26 @@ class ChatDecoder(FrameDecoder):
     def _start_part(self, part: AnyPart) -> int:
         index = self._count
         self._count += 1
-        self._events.append(PartStarted(index, part))
+        self._events.append(events.PartStarted(index, part))
         return index
 
     def _end_open_part(self) -> None:
         if self._open_kind == "reasoning" and self._details:
-            self._events.append(PartSigned(self._open_index, self._details.take()))
+            self._events.append(events.PartSigned(self._open_index, self._details.take()))
         if self._open_kind:
-            self._events.append(PartEnded(self._open_index))
+            self._events.append(events.PartEnded(self._open_index))
             self._open_kind = ""
 
     def _emit_details(self) -> None:
         """Emit details that came without reasoning as a part of their own, before the part that starts now."""
         if self._details:
             part = Reasoning(redacted=True, where=_DETAILS, signature=self._details.take())
-            self._events.append(PartEnded(self._start_part(part)))
+            self._events.append(events.PartEnded(self._start_part(part)))
 
     def _end_complete_calls(self) -> None:
         for call in self._calls.pop_complete():
             call.ended = True
-            self._events.append(PartEnded(call.index))
+            self._events.append(events.PartEnded(call.index))
 
     def _read_content_part(self, part: AnyPart) -> None:
         match part:
@@ -268,14 +259,14 @@ class ChatDecoder(FrameDecoder):
             case _:
                 self._end_open_part()
                 self._events.append(
-                    PartEnded(self._start_part(structs.replace(part, where=self._take_content_pointer())))
+                    events.PartEnded(self._start_part(structs.replace(part, where=self._take_content_pointer())))
                 )
                 return
         if text or part.extras is not None:
             self._append_delta(kind, text, part.spelling or Spelling.PART)
         if part.extras is not None:
             for field, raw in part.extras.fields.items():
-                self._events.append(PartNative(self._open_index, NAME, field, raw))
+                self._events.append(events.PartNative(self._open_index, NAME, field, raw))
 
     def _read_annotations(self, delta: wire_reply.Delta) -> None:
         annotations = delta.annotations or []
@@ -283,7 +274,7 @@ class ChatDecoder(FrameDecoder):
             for raw in annotations:
                 pointer = f"{_MESSAGE}/annotations/{self._annotation_count}"
                 self._annotation_count += 1
-                self._events.append(PartCited(self._open_index, read_citation(raw, pointer)))
+                self._events.append(events.PartCited(self._open_index, read_citation(raw, pointer)))
         else:
             self._add_field("/choices/0/message/annotations", encode(annotations))
 
@@ -320,7 +311,7 @@ class ChatDecoder(FrameDecoder):
                 return
             self._start_call(call)
         elif text:
-            self._events.append(PartDelta(call.index, text))
+            self._events.append(events.PartDelta(call.index, text))
             self._calls.mark_changed(call)
         self._emit_call_fields(call)
 
@@ -335,14 +326,14 @@ class ChatDecoder(FrameDecoder):
         call.index = self._start_part(part)
         self._calls.mark_changed(call)
         if call.pieces:
-            self._events.append(PartDelta(call.index, "".join(call.pieces)))
+            self._events.append(events.PartDelta(call.index, "".join(call.pieces)))
 
     def _emit_call_fields(self, call: StreamedCall) -> None:
         if call.signature is not None:
-            self._events.append(PartSigned(call.index, call.signature))
+            self._events.append(events.PartSigned(call.index, call.signature))
             call.signature = None
         for field, raw in call.fields.items():
-            self._events.append(PartNative(call.index, NAME, field, raw))
+            self._events.append(events.PartNative(call.index, NAME, field, raw))
         call.fields.clear()
 
     def _finish(self, *, done: bool) -> None:
@@ -375,17 +366,17 @@ class ChatDecoder(FrameDecoder):
             arguments = "".join(call.pieces)
             complete = is_complete(call.form, arguments, finish, call is calls[-1])
             if complete and not arguments and call.form == "json":
-                self._events.append(PartDelta(call.index, "{}"))
-            self._events.append(PartEnded(call.index, complete))
-        self._events.extend(Native(NAME, field, raw) for field, raw in fields)
+                self._events.append(events.PartDelta(call.index, "{}"))
+            self._events.append(events.PartEnded(call.index, complete))
+        self._events.extend(events.Native(NAME, field, raw) for field, raw in fields)
         self._emit_usage()
-        self._events.append(Finished(finish))
+        self._events.append(events.Finished(finish))
         self._is_over = True
 
     def _emit_usage(self) -> None:
         usage = read_usage(self._usage)
         if usage is not None:
-            self._events.append(UsageSeen(usage))
+            self._events.append(events.UsageSeen(usage))
 
 
 def _member_of(kind: str, spelling: str) -> str:

@@ -9,20 +9,7 @@ from typing import Any, assert_never
 
 from msgspec import Raw
 
-from dragoman.core.events import (
-    Event,
-    Failed,
-    Finished,
-    Native,
-    PartCited,
-    PartDelta,
-    PartEnded,
-    PartNative,
-    PartSigned,
-    PartStarted,
-    Started,
-    UsageSeen,
-)
+from dragoman.core import events
 from dragoman.core.parts import AnyPart, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
@@ -120,42 +107,42 @@ class ChatEncoder(Encoder):
         self._has_reasoning = False
         self._detail_count = 0
 
-    def feed(self, event: Event) -> bytes:
+    def feed(self, event: events.Event) -> bytes:
         """Encode the next event."""
-        if isinstance(event, PartDelta):
+        if isinstance(event, events.PartDelta):
             return self._append(self._parts.get(event.index), event.text, event.piece)
         match event:
-            case PartStarted(index, part):
+            case events.PartStarted(index, part):
                 return self._begin(index, part)
-            case PartEnded(index, complete):
+            case events.PartEnded(index, complete):
                 return self._end_part(self._parts.pop(index, None), complete)
-            case PartSigned(index, signature):
+            case events.PartSigned(index, signature):
                 return self._sign(index, signature)
-            case PartCited(index, citation):
+            case events.PartCited(index, citation):
                 opened = self._parts.get(index)
                 written = write_citation(citation, self._text_length, opened.size if opened is not None else 0)
                 if written is not None:
                     self._annotations.append(written)
                 return b""
-            case PartNative(index, dialect, field, raw):
+            case events.PartNative(index, dialect, field, raw):
                 return self._write_part_field(index, field, raw) if dialect == NAME else b""
-            case Native(dialect, field, raw):
+            case events.Native(dialect, field, raw):
                 if dialect == NAME:
                     self._native[field] = raw
                 return b""
-            case UsageSeen(usage):
+            case events.UsageSeen(usage):
                 self._usage = usage
                 return b""
-            case Started():
+            case events.Started():
                 return self._start(event)
-            case Finished(finish):
+            case events.Finished(finish):
                 return self._finish(finish)
-            case Failed(problem):
+            case events.Failed(problem):
                 return render_data_frame(render_error_body(problem))
             case _:
                 assert_never(event)
 
-    def _start(self, event: Started) -> bytes:
+    def _start(self, event: events.Started) -> bytes:
         head = {
             "id": event.id,
             "object": "chat.completion.chunk",

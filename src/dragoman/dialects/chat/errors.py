@@ -252,13 +252,8 @@ def render_error_body(problem: Problem) -> bytes:
     error = {
         "message": message,
         "type": kind,
-        "param": _to_param(problem.where),
+        "param": pointer.to_path(problem.where) or None,
         "code": problem.code or code,
         **{name: value for name, value in own.items() if name != "message" and value is not None},
     }
     return encode({"error": error})
-
-
-def _to_param(where: str) -> str | None:
-    """Convert a JSON pointer to the form of OpenAI's `param`: `messages[0].content`."""
-    return pointer.to_path(where) or None

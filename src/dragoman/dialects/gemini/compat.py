@@ -4,64 +4,48 @@ import re
 
 from msgspec import Raw
 
-from dragoman.dialects.record import (
-    DEFAULT_DETAIL,
-    DEFAULT_TIER,
-    DETAILED_COUNT,
-    ENVELOPE_FIELD,
-    NOT_STORED,
-    NOTHING_EXTRA,
-    SAYS_NOTHING,
-    TEXT_ANYWAY,
-    VENDOR_LABELS,
-    VENDOR_RATINGS,
-    VENDOR_STORE,
-    VENDOR_TIER,
-    VENDOR_TIMES,
-    ConversationFormat,
-    Implied,
-    VendorTool,
-)
+from dragoman.dialects import reasons
+from dragoman.dialects.record import ConversationFormat, Implied, VendorTool
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 
 IMPLIED = {
-    "/generationConfig/responseModalities/#": Implied(("TEXT",), TEXT_ANYWAY),
-    "/generationConfig/responseLogprobs": Implied((False,), NOTHING_EXTRA),
-    "/generationConfig/logprobs": Implied((0,), NOTHING_EXTRA),
-    "/generationConfig/audioTimestamp": Implied((False,), NOTHING_EXTRA),
-    "/generationConfig/mediaResolution": Implied(("MEDIA_RESOLUTION_UNSPECIFIED",), DEFAULT_DETAIL),
-    "/safetySettings": Implied(([],), SAYS_NOTHING),
-    "/store": Implied((False,), NOT_STORED),
-    "/serviceTier": Implied(("standard",), DEFAULT_TIER),
+    "/generationConfig/responseModalities/#": Implied(("TEXT",), reasons.TEXT_ANYWAY),
+    "/generationConfig/responseLogprobs": Implied((False,), reasons.NOTHING_EXTRA),
+    "/generationConfig/logprobs": Implied((0,), reasons.NOTHING_EXTRA),
+    "/generationConfig/audioTimestamp": Implied((False,), reasons.NOTHING_EXTRA),
+    "/generationConfig/mediaResolution": Implied(("MEDIA_RESOLUTION_UNSPECIFIED",), reasons.DEFAULT_DETAIL),
+    "/safetySettings": Implied(([],), reasons.SAYS_NOTHING),
+    "/store": Implied((False,), reasons.NOT_STORED),
+    "/serviceTier": Implied(("standard",), reasons.DEFAULT_TIER),
 }
 """No row for a field whose effect the caller loses, however common it is: cache breakpoints, keys, labels."""
 
 IMPLIED_REPLIES = {
-    "/usageMetadata/serviceTier": Implied(("standard",), DEFAULT_TIER),
-    "/usageMetadata/trafficType": Implied(("ON_DEMAND",), DEFAULT_TIER),
+    "/usageMetadata/serviceTier": Implied(("standard",), reasons.DEFAULT_TIER),
+    "/usageMetadata/trafficType": Implied(("ON_DEMAND",), reasons.DEFAULT_TIER),
     "/candidates/#/finishMessage": Implied(("Model generated function call(s).",), "the finish reason is sent"),
 }
 """Values of a reply that are no loss for a client of another dialect."""
 
 INFORMATIONAL = {
-    "/labels": VENDOR_LABELS,
-    "/serviceTier": VENDOR_TIER,
+    "/labels": reasons.VENDOR_LABELS,
+    "/serviceTier": reasons.VENDOR_TIER,
     "/model": "the model is named in the path",
-    "/project": ENVELOPE_FIELD,
-    "/user_prompt_id": ENVELOPE_FIELD,
-    "/session_id": ENVELOPE_FIELD,
+    "/project": reasons.ENVELOPE_FIELD,
+    "/user_prompt_id": reasons.ENVELOPE_FIELD,
+    "/session_id": reasons.ENVELOPE_FIELD,
 }
 """Request fields whose loss is informational."""
 
 INFORMATIONAL_REPLIES = {
-    "/usageMetadata": DETAILED_COUNT,
+    "/usageMetadata": reasons.DETAILED_COUNT,
     "/candidates/#/avgLogprobs": "an average that no client of another dialect has a field for",
     "/candidates/#/finishMessage": "a description of the finish reason, which is sent",
-    "/candidates/#/safetyRatings": VENDOR_RATINGS,
-    "/createTime": VENDOR_TIMES,
-    "/turnToken": VENDOR_STORE,
-    "/traceId": VENDOR_STORE,
+    "/candidates/#/safetyRatings": reasons.VENDOR_RATINGS,
+    "/createTime": reasons.VENDOR_TIMES,
+    "/turnToken": reasons.VENDOR_STORE,
+    "/traceId": reasons.VENDOR_STORE,
 }
 """Reply fields whose loss is informational."""
 

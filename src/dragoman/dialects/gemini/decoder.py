@@ -17,19 +17,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from dragoman.core.events import (
-    Event,
-    Finished,
-    Native,
-    PartCited,
-    PartDelta,
-    PartEnded,
-    PartNative,
-    PartSigned,
-    PartStarted,
-    Started,
-    UsageSeen,
-)
+from dragoman.core import events
 from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
 from dragoman.core.problems import EMPTY_REPLY_CODE, Problem
 from dragoman.core.response import Finish
@@ -71,8 +59,8 @@ class GeminiChunkReader:
     `feed` raises `Malformed`, or a `Problem` if the chunk is an error.
     """
 
-    def __init__(self, events: list[Event] | None = None) -> None:
-        self.events: list[Event] = [] if events is None else events
+    def __init__(self, sink: list[events.Event] | None = None) -> None:
+        self.events: list[events.Event] = [] if sink is None else sink
         self._started = False
         self._id = ""
         self._model = ""
@@ -126,7 +114,7 @@ class GeminiChunkReader:
             self._usage = usage
         if not part.thought:
             self._texts.append(part.text)
-        self.events.append(PartDelta(self._open, part.text))
+        self.events.append(events.PartDelta(self._open, part.text))
         return True
 
     def finish(self) -> None:
@@ -142,14 +130,14 @@ class GeminiChunkReader:
             self._native.update(self._sources.build_fields())
         if self._others is not None:
             self._native.update(self._others.build_fields())
-        self.events.extend(Native(NAME, field, raw) for field, raw in self._native.items())
-        self.events.append(Finished(self._finish()))
+        self.events.extend(events.Native(NAME, field, raw) for field, raw in self._native.items())
+        self.events.append(events.Finished(self._finish()))
 
     def emit_usage(self) -> None:
         """Emit the latest usage, if it has not been emitted."""
         if self._started and self._usage and self._usage is not self._sent_usage:
             self._sent_usage = self._usage
-            self.events.append(UsageSeen(read_usage(bytes(self._usage))))
+            self.events.append(events.UsageSeen(read_usage(bytes(self._usage))))
 
     def _finish(self) -> Finish:
         if self._block_reason and self._finish_reason is None:
@@ -266,17 +254,17 @@ class GeminiChunkReader:
             self._count += 1
             self._is_thought = thought
             started = Reasoning(where=where) if thought else Text(text="", where=where)
-            self.events.append(PartStarted(self._open, started))
+            self.events.append(events.PartStarted(self._open, started))
             if not thought:
                 self._text_starts[self._open] = len(self._texts)
         if text:
             if not thought:
                 self._texts.append(text)
-            self.events.append(PartDelta(self._open, text))
+            self.events.append(events.PartDelta(self._open, text))
         if fields:
-            self.events.extend(PartNative(self._open, NAME, field, raw) for field, raw in fields.items())
+            self.events.extend(events.PartNative(self._open, NAME, field, raw) for field, raw in fields.items())
         if signature:
-            self.events.append(PartSigned(self._open, Signature(ISSUER, signature)))
+            self.events.append(events.PartSigned(self._open, Signature(ISSUER, signature)))
             self._is_signed = True
 
     def _read_call(
@@ -292,13 +280,13 @@ class GeminiChunkReader:
             self._count += 1
             extras = Extras(NAME, fields) if fields else None
             started = ToolCall(id=call.id or "", name=call.name, arguments="", where=where, extras=extras)
-            self.events.append(PartStarted(index, started))
+            self.events.append(events.PartStarted(index, started))
             if signature:
-                self.events.append(PartSigned(index, Signature(ISSUER, signature)))
+                self.events.append(events.PartSigned(index, Signature(ISSUER, signature)))
             if not continues and pieces is None:
                 arguments = non_null_bytes(call.args)
-                self.events.append(PartDelta(index, "{}" if arguments is None else arguments.decode()))
-                self.events.append(PartEnded(index))
+                self.events.append(events.PartDelta(index, "{}" if arguments is None else arguments.decode()))
+                self.events.append(events.PartEnded(index))
                 self._has_call = True
                 return
             self._partial = (index, Assembler())
@@ -316,21 +304,21 @@ class GeminiChunkReader:
             return
         index, assembler = self._partial
         self._partial = None
-        self.events.append(PartDelta(index, assembler.render(complete=complete)))
-        self.events.append(PartEnded(index, complete))
+        self.events.append(events.PartDelta(index, assembler.render(complete=complete)))
+        self.events.append(events.PartEnded(index, complete))
         self._has_call = self._has_call or complete
 
     def _start(self) -> None:
         if not self._started:
             self._started = True
-            self.events.append(Started(self._id, self._model))
+            self.events.append(events.Started(self._id, self._model))
 
     def _end_open(self, *, last: bool = False) -> None:
         if self._open >= 0:
             if not self._is_thought and self._sources is not None:
                 citations = self._sources.build_citations(self._open, last=last)
-                self.events.extend(PartCited(self._open, citation) for citation in citations)
-            self.events.append(PartEnded(self._open))
+                self.events.extend(events.PartCited(self._open, citation) for citation in citations)
+            self.events.append(events.PartEnded(self._open))
             self._open = -1
             self._is_signed = False
 

@@ -6,20 +6,7 @@ Rules: a chunk is exactly `data: ` and one line of JSON, because google-genai fa
 
 from msgspec import Raw, structs
 
-from dragoman.core.events import (
-    Event,
-    Failed,
-    Finished,
-    Native,
-    PartCited,
-    PartDelta,
-    PartEnded,
-    PartNative,
-    PartSigned,
-    PartStarted,
-    Started,
-    UsageSeen,
-)
+from dragoman.core import events
 from dragoman.core.parts import AnyPart, Citation, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
@@ -85,38 +72,38 @@ class GeminiEncoder(Encoder):
         self._has_content = False
         self._usage: Usage | None = None
         self._fields: dict[str, bytes] = {}
-        self._set_template(Started("", ""))
+        self._set_template(events.Started("", ""))
 
-    def feed(self, event: Event) -> bytes:
+    def feed(self, event: events.Event) -> bytes:
         """Return the bytes for the next event."""
-        if isinstance(event, PartDelta):
+        if isinstance(event, events.PartDelta):
             return self._append(event.index, event.text, event.piece)
         match event:
-            case PartStarted(index, part):
+            case events.PartStarted(index, part):
                 return self._start(index, part)
-            case PartEnded(index, complete):
+            case events.PartEnded(index, complete):
                 return self._finish_part(index, complete)
-            case PartSigned(index, signature):
+            case events.PartSigned(index, signature):
                 return self._sign(index, signature)
-            case PartCited(index, citation):
+            case events.PartCited(index, citation):
                 self._cite(index, citation)
-            case PartNative(index, dialect, field, raw) if dialect == NAME:
+            case events.PartNative(index, dialect, field, raw) if dialect == NAME:
                 return self._add_field(index, {field: raw})
-            case UsageSeen(usage):
+            case events.UsageSeen(usage):
                 self._usage = usage
-            case Native(dialect, field, raw) if dialect == NAME:
+            case events.Native(dialect, field, raw) if dialect == NAME:
                 self._fields[field] = raw
-            case Started():
+            case events.Started():
                 self._set_template(event)
-            case Finished(finish):
+            case events.Finished(finish):
                 return self._write_last_chunk(finish)
-            case Failed(problem):
+            case events.Failed(problem):
                 return b"data: " + json.one_line(build_error(problem).body) + _END
             case _:
                 pass
         return b""
 
-    def _set_template(self, started: Started) -> None:
+    def _set_template(self, started: events.Started) -> None:
         """Prepare the bytes before and after the part of every chunk."""
         self._identity = build_identity(started.id, started.model, self._request)
         head = b'data: {"response":{' if self._uses_envelope else b"data: {"

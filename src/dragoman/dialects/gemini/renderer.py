@@ -70,7 +70,7 @@ _NO_DETAILS = _get_details(Text(text=""))
 def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - already adapted to the model
     """Render a request, in Code Assist's envelope if it was received in one."""
     spelling, messages = request.spelling, request.messages
-    system = tuple(takewhile(_is_system, messages))
+    system = tuple(takewhile(lambda message: message.role == "system", messages))
     contents = [_write_message(message) for message in messages[len(system) :]]
     if request.written:
         contents.insert(0, Raw(request.written))
@@ -95,10 +95,6 @@ def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - 
     if extras or code_assist.SPELLING in spelling:
         encoded = code_assist.add_extras(encoded, request, extras)
     return Call(body=encoded, model=request.model, stream=request.stream)
-
-
-def _is_system(message: Message) -> bool:
-    return message.role == "system"
 
 
 def _write_tool_config(request: Request, body: dict[str, Any]) -> None:

@@ -5,65 +5,51 @@ import re
 from msgspec import Raw
 
 from dragoman.core.request import ToolChoice
-from dragoman.dialects.record import (
-    CACHE_ONLY,
-    CALLED_BY_MODEL,
-    CALLER_ID,
-    DEFAULT_TIER,
-    DETAILED_COUNT,
-    ENVELOPE_FIELD,
-    LOADED_AT_ONCE,
-    NOTHING_EXTRA,
-    SAYS_NOTHING,
-    VENDOR_STORE,
-    VENDOR_TIER,
-    ConversationFormat,
-    Implied,
-    VendorTool,
-)
+from dragoman.dialects import reasons
+from dragoman.dialects.record import ConversationFormat, Implied, VendorTool
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 
 IMPLIED = {
-    "/service_tier": Implied(("auto",), DEFAULT_TIER),
-    "/mcp_servers": Implied(([],), SAYS_NOTHING),
-    "/context_management/edits": Implied(([],), SAYS_NOTHING),
+    "/service_tier": Implied(("auto",), reasons.DEFAULT_TIER),
+    "/mcp_servers": Implied(([],), reasons.SAYS_NOTHING),
+    "/context_management/edits": Implied(([],), reasons.SAYS_NOTHING),
     "/context_management/edits/#": Implied(
         ({"type": "clear_thinking_20251015", "keep": "all"},), "no target removes thinking from the history"
     ),
-    "/tools/#/defer_loading": Implied((False,), LOADED_AT_ONCE),
+    "/tools/#/defer_loading": Implied((False,), reasons.LOADED_AT_ONCE),
     "/tools/#/eager_input_streaming": Implied((False,), "arguments are sent as they arrive", streaming_values=(True,)),
-    "/tools/#/allowed_callers": Implied((["direct"],), CALLED_BY_MODEL),
-    "/tools/#/input_examples": Implied(([],), SAYS_NOTHING),
-    "/messages/#/content/#/caller": Implied(({"type": "direct"},), CALLED_BY_MODEL),
-    "/messages/#/content/#/citations": Implied(({"enabled": False},), NOTHING_EXTRA),
+    "/tools/#/allowed_callers": Implied((["direct"],), reasons.CALLED_BY_MODEL),
+    "/tools/#/input_examples": Implied(([],), reasons.SAYS_NOTHING),
+    "/messages/#/content/#/caller": Implied(({"type": "direct"},), reasons.CALLED_BY_MODEL),
+    "/messages/#/content/#/citations": Implied(({"enabled": False},), reasons.NOTHING_EXTRA),
 }
 """No row for a field whose effect the caller loses, however common it is: cache breakpoints, keys, labels."""
 
 IMPLIED_REPLIES = {
-    "/usage/service_tier": Implied(("standard",), DEFAULT_TIER),
+    "/usage/service_tier": Implied(("standard",), reasons.DEFAULT_TIER),
     "/usage/inference_geo": Implied(("not_available", "global"), "no region was asked for"),
-    "/content/#/caller": Implied(({"type": "direct"},), CALLED_BY_MODEL),
-    "/context_management/applied_edits": Implied(([],), SAYS_NOTHING),
+    "/content/#/caller": Implied(({"type": "direct"},), reasons.CALLED_BY_MODEL),
+    "/context_management/applied_edits": Implied(([],), reasons.SAYS_NOTHING),
 }
 """Values of a reply that are no loss for a client of another dialect."""
 
 INFORMATIONAL = {
-    "/anthropic_version": ENVELOPE_FIELD,
-    "/metadata": CALLER_ID,
-    "/service_tier": VENDOR_TIER,
-    "/cache_control": CACHE_ONLY,
-    "/system/#/cache_control": CACHE_ONLY,
-    "/messages/#/content/#/cache_control": CACHE_ONLY,
-    "/messages/#/content/#/content/#/cache_control": CACHE_ONLY,
-    "/tools/#/cache_control": CACHE_ONLY,
+    "/anthropic_version": reasons.ENVELOPE_FIELD,
+    "/metadata": reasons.CALLER_ID,
+    "/service_tier": reasons.VENDOR_TIER,
+    "/cache_control": reasons.CACHE_ONLY,
+    "/system/#/cache_control": reasons.CACHE_ONLY,
+    "/messages/#/content/#/cache_control": reasons.CACHE_ONLY,
+    "/messages/#/content/#/content/#/cache_control": reasons.CACHE_ONLY,
+    "/tools/#/cache_control": reasons.CACHE_ONLY,
     "/tools/#/eager_input_streaming": "in which pieces the vendor streams arguments",
 }
 """Request fields whose loss is informational."""
 
 INFORMATIONAL_REPLIES = {
-    "/usage": DETAILED_COUNT,
-    "/container": VENDOR_STORE,
+    "/usage": reasons.DETAILED_COUNT,
+    "/container": reasons.VENDOR_STORE,
     "/context_management": "an account of what the vendor removed from its own prompt",
 }
 """Reply fields whose loss is informational."""

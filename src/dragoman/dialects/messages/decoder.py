@@ -10,19 +10,7 @@ from typing import Any, cast
 
 from msgspec import Raw, structs
 
-from dragoman.core.events import (
-    Event,
-    Finished,
-    Native,
-    PartCited,
-    PartDelta,
-    PartEnded,
-    PartNative,
-    PartSigned,
-    PartStarted,
-    Started,
-    UsageSeen,
-)
+from dragoman.core import events
 from dragoman.core.parts import AnyPart, Opaque, Reasoning, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.stream import replay_part
@@ -111,7 +99,7 @@ class MessagesDecoder(FrameDecoder):
     def _end(self) -> None:
         raise Problem("malformed_reply", "the stream ended before message_stop")
 
-    def _decode_event(self, event: StreamEvent, frame: Frame, unread: Unread | None) -> Iterator[Event]:
+    def _decode_event(self, event: StreamEvent, frame: Frame, unread: Unread | None) -> Iterator[events.Event]:
         if self._id is None and not isinstance(event, MessageStart | Ping | ErrorEvent):
             yield self._start_reply("", "")
         match event:
@@ -133,19 +121,19 @@ class MessagesDecoder(FrameDecoder):
             case _:
                 pass
 
-    def _decode_unknown(self, frame: Frame) -> Event:
+    def _decode_unknown(self, frame: Frame) -> events.Event:
         members = decode_object(frame.data)
         # Proxies report errors in their own formats, without Anthropic's type.
         if frame.event == "error" or ("error" in members and "type" not in members):
             raise read_error_event(frame.data)
         kind = decode(members["type"]) if "type" in members else frame.event
-        return Native(NAME, "/" + escape(str(kind)), frame.data)
+        return events.Native(NAME, "/" + escape(str(kind)), frame.data)
 
-    def _start_reply(self, reply_id: str, model: str) -> Started:
+    def _start_reply(self, reply_id: str, model: str) -> events.Started:
         self._id = reply_id
-        return Started(reply_id, model)
+        return events.Started(reply_id, model)
 
-    def _read_message_start(self, event: MessageStart, unread: Unread | None) -> Iterator[Event]:
+    def _read_message_start(self, event: MessageStart, unread: Unread | None) -> Iterator[events.Event]:
         message = event.message
         # Anthropic sometimes sends the same message_start twice.
         if self._id is None:
@@ -167,7 +155,7 @@ class MessagesDecoder(FrameDecoder):
             yield from _to_native_events(unread.take("/message"))
             yield from _to_native_events(unread.rest())
 
-    def _open_block(self, event: BlockStart, unread: Unread | None) -> Iterator[Event]:
+    def _open_block(self, event: BlockStart, unread: Unread | None) -> Iterator[events.Event]:
         if event.index in self._open:
             raise Malformed(f"block {event.index} started twice")
         part = read_part(event.content_block, "/content_block", unread)
@@ -183,12 +171,12 @@ class MessagesDecoder(FrameDecoder):
             case ToolCall(arguments=arguments):
                 part = require_name(part)
                 block.initial_input = "" if arguments in _EMPTY_INPUTS else arguments
-                yield PartStarted(block.index, structs.replace(part, arguments=""))
+                yield events.PartStarted(block.index, structs.replace(part, arguments=""))
             case Text() | Reasoning(redacted=False):
                 *opening, _ended = replay_part(block.index, part)
                 yield from opening
             case _:
-                yield PartStarted(block.index, part)
+                yield events.PartStarted(block.index, part)
 
     def _append_delta(self, event: BlockDelta, unread: Unread | None) -> None:
         block = self._open.get(event.index)
@@ -201,37 +189,37 @@ class MessagesDecoder(FrameDecoder):
                 if block.fragments is not None:
                     block.fragments.append(text)
                 if not block.initial_input:
-                    self._events.append(PartDelta(block.index, text))
+                    self._events.append(events.PartDelta(block.index, text))
         else:
             self._events.extend(_read_other_delta(block, delta))
         if unread is not None:
             _keep_fields(block, unread.take("/delta") or {})
             self._events.extend(_to_native_events(unread.rest()))
 
-    def _end_block(self, block: _OpenBlock) -> Iterator[Event]:
+    def _end_block(self, block: _OpenBlock) -> Iterator[events.Event]:
         complete = True
         match block.part:
             case Opaque() as part:
                 block.index = self._count
                 self._count += 1
-                yield PartStarted(block.index, structs.replace(part, raw=_complete_block(block, part.raw)))
+                yield events.PartStarted(block.index, structs.replace(part, raw=_complete_block(block, part.raw)))
             case ToolCall():
                 streamed = "".join(block.fragments or ())
                 complete = not streamed or is_json(streamed)
                 if block.initial_input:
-                    yield PartDelta(block.index, streamed if streamed and complete else block.initial_input)
+                    yield events.PartDelta(block.index, streamed if streamed and complete else block.initial_input)
                     complete = True
                 elif not streamed:
-                    yield PartDelta(block.index, "{}")
+                    yield events.PartDelta(block.index, "{}")
                 self._has_call = self._has_call or complete
             case _:
                 pass
         if not isinstance(block.part, Opaque):
             for pointer, pieces in block.fields.items():
-                yield PartNative(block.index, NAME, pointer, encode(_join_pieces(pieces)))
-        yield PartEnded(block.index, complete)
+                yield events.PartNative(block.index, NAME, pointer, encode(_join_pieces(pieces)))
+        yield events.PartEnded(block.index, complete)
 
-    def _update_usage(self, usage: UsageShape, unread: Unread | None, where: str) -> UsageSeen:
+    def _update_usage(self, usage: UsageShape, unread: Unread | None, where: str) -> events.UsageSeen:
         """Replace the counts by the new ones, field by field: they are totals and must not be added."""
         for name in usage.__struct_fields__:
             value = getattr(usage, name)
@@ -242,9 +230,9 @@ class MessagesDecoder(FrameDecoder):
             self._usage_fields.update(update.extras.fields)
         totals = read_usage(self._counts, None)
         extras = Extras(NAME, dict(self._usage_fields)) if self._usage_fields else None
-        return UsageSeen(structs.replace(totals, extras=extras))
+        return events.UsageSeen(structs.replace(totals, extras=extras))
 
-    def _read_message_delta(self, event: MessageDelta, unread: Unread | None) -> Iterator[Event]:
+    def _read_message_delta(self, event: MessageDelta, unread: Unread | None) -> Iterator[events.Event]:
         if event.delta.stop_reason is not None:
             self._stop_reason = event.delta.stop_reason
         if event.delta.stop_sequence is not None:
@@ -257,29 +245,29 @@ class MessagesDecoder(FrameDecoder):
             yield from _to_native_events(unread.take("/delta"))
             yield from _to_native_events(unread.rest())
 
-    def _finish(self, unread: Unread | None) -> Iterator[Event]:
+    def _finish(self, unread: Unread | None) -> Iterator[events.Event]:
         for block in list(self._open.values()):
             yield from self._end_block(block)
         self._open.clear()
         if unread is not None:
             yield from _to_native_events(unread.rest())
         self._is_over = True
-        yield Finished(read_finish(self._stop_reason, self._stop_sequence, has_call=self._has_call))
+        yield events.Finished(read_finish(self._stop_reason, self._stop_sequence, has_call=self._has_call))
 
 
-def _to_native_events(fields: dict[str, bytes] | None) -> Iterator[Native]:
+def _to_native_events(fields: dict[str, bytes] | None) -> Iterator[events.Native]:
     for pointer, raw in drop_nulls(fields or {}).items():
-        yield Native(NAME, pointer, raw)
+        yield events.Native(NAME, pointer, raw)
 
 
-def _read_other_delta(block: _OpenBlock, delta: Delta) -> Iterator[Event]:
+def _read_other_delta(block: _OpenBlock, delta: Delta) -> Iterator[events.Event]:
     part = block.part
     match delta:
         case SignatureDelta(signature) if isinstance(part, Reasoning):
             if signature:
-                yield PartSigned(block.index, Signature(ISSUER, signature))
+                yield events.PartSigned(block.index, Signature(ISSUER, signature))
         case CitationsDelta(citation) if isinstance(part, Text):
-            yield PartCited(block.index, read_citation(citation))
+            yield events.PartCited(block.index, read_citation(citation))
         case JsonDelta(text) if block.fragments is not None:
             block.fragments.append(text)
         case other:

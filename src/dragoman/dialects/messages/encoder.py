@@ -10,20 +10,7 @@ from typing import Any, assert_never
 
 from msgspec import Raw
 
-from dragoman.core.events import (
-    Event,
-    Failed,
-    Finished,
-    Native,
-    PartCited,
-    PartDelta,
-    PartEnded,
-    PartNative,
-    PartSigned,
-    PartStarted,
-    Started,
-    UsageSeen,
-)
+from dragoman.core import events
 from dragoman.core.parts import AnyPart, Reasoning, Refusal, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
@@ -66,35 +53,35 @@ class MessagesEncoder(Encoder):
         self._usage: Usage | None = None
         self._fields: dict[str, bytes] = {}
 
-    def feed(self, event: Event) -> bytes:  # one case for each event
+    def feed(self, event: events.Event) -> bytes:  # one case for each event
         """Return the bytes for the next event."""
-        if isinstance(event, PartDelta):
+        if isinstance(event, events.PartDelta):
             return self._append(event.text, event.piece)
         match event:
-            case PartStarted(_, part):
+            case events.PartStarted(_, part):
                 return self._start(part)
-            case PartEnded():
+            case events.PartEnded():
                 return self._end_block()
-            case PartSigned(_, signature):
+            case events.PartSigned(_, signature):
                 self._signature = signature.value
                 return b""
-            case PartCited(_, citation):
+            case events.PartCited(_, citation):
                 raw = write_citation(citation) if isinstance(self._part, Text) else None
                 return b"" if raw is None else self._write_delta("citations_delta", "citation", bytes(raw))
-            case PartNative(_, dialect, field, raw):
+            case events.PartNative(_, dialect, field, raw):
                 return self._write_unknown_delta(field, raw) if dialect == NAME and self._prefix else b""
-            case UsageSeen(usage):
+            case events.UsageSeen(usage):
                 self._usage = usage
                 return b""
-            case Native(dialect, field, raw):
+            case events.Native(dialect, field, raw):
                 if dialect == NAME:
                     self._fields[field] = raw
                 return b""
-            case Started():
+            case events.Started():
                 return _render_message_start(event)
-            case Finished(finish):
+            case events.Finished(finish):
                 return self._finish(finish)
-            case Failed(problem):
+            case events.Failed(problem):
                 return render_error_frame(problem)
             case _:
                 assert_never(event)
@@ -193,7 +180,7 @@ def render_error_frame(problem: Problem) -> bytes:
     return render_named_frame("error", one_line(render_error_body(problem)))
 
 
-def _render_message_start(event: Started) -> bytes:
+def _render_message_start(event: events.Started) -> bytes:
     message: dict[str, Any] = {
         "id": ensure_reply_id(event.id),
         "type": "message",

@@ -8,30 +8,8 @@ from msgspec import Raw
 from dragoman.core.problems import Problem
 from dragoman.core.request import ToolChoice
 from dragoman.core.value import Extras
-from dragoman.dialects.record import (
-    CACHE_ONLY,
-    CALLER_ID,
-    COMPLETE,
-    DEFAULT_DETAIL,
-    DEFAULT_TIER,
-    DETAILED_COUNT,
-    DEVELOPER_PAYS,
-    LOADED_AT_ONCE,
-    NO_PADDING,
-    NOT_STORED,
-    NOTHING_EXTRA,
-    SAYS_NOTHING,
-    VENDOR_COST,
-    VENDOR_LABELS,
-    VENDOR_RATINGS,
-    VENDOR_STORE,
-    VENDOR_TIER,
-    VENDOR_TIMES,
-    VENDOR_VERSION,
-    ConversationFormat,
-    Implied,
-    VendorTool,
-)
+from dragoman.dialects import reasons
+from dragoman.dialects.record import ConversationFormat, Implied, VendorTool
 from dragoman.dialects.responses.wire import NAME
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
@@ -41,19 +19,19 @@ _ITEM_IDS = r"(?:msg|fco?|ctco?|at)_[\w-]+"
 """Ids that OpenAI generates for items; ids that a client generates have another form."""
 IMPLIED = {
     "/include/#": Implied(("reasoning.encrypted_content",), "encrypted reasoning from the target is returned anyway"),
-    "/include": Implied(([],), SAYS_NOTHING),
-    "/store": Implied((False,), NOT_STORED),
+    "/include": Implied(([],), reasons.SAYS_NOTHING),
+    "/store": Implied((False,), reasons.NOT_STORED),
     "/background": Implied((False,), "the client waits for the reply anyway"),
     "/truncation": Implied(("disabled",), "no target truncates a prompt that is too long"),
-    "/service_tier": Implied(("auto", "default"), DEFAULT_TIER),
-    "/stream_options/include_obfuscation": Implied((False,), NO_PADDING),
-    "/top_logprobs": Implied((0,), NOTHING_EXTRA),
-    "/tools/#/defer_loading": Implied((False,), LOADED_AT_ONCE),
+    "/service_tier": Implied(("auto", "default"), reasons.DEFAULT_TIER),
+    "/stream_options/include_obfuscation": Implied((False,), reasons.NO_PADDING),
+    "/top_logprobs": Implied((0,), reasons.NOTHING_EXTRA),
+    "/tools/#/defer_loading": Implied((False,), reasons.LOADED_AT_ONCE),
     "/input/#/id": Implied((), "the id is only used in OpenAI's store; the item itself is sent", _ITEM_IDS),
     "/input/#/status": Implied(("completed",), "items in a request are treated as complete"),
-    "/input/#/content/#/logprobs": Implied(([],), SAYS_NOTHING),
-    "/input/#/content/#/detail": Implied(("auto",), DEFAULT_DETAIL),
-    "/input/#/output/#/detail": Implied(("auto",), DEFAULT_DETAIL),
+    "/input/#/content/#/logprobs": Implied(([],), reasons.SAYS_NOTHING),
+    "/input/#/content/#/detail": Implied(("auto",), reasons.DEFAULT_DETAIL),
+    "/input/#/output/#/detail": Implied(("auto",), reasons.DEFAULT_DETAIL),
 }
 """Field values that need no counterpart at the target, so leaving them out is not a loss.
 
@@ -61,25 +39,25 @@ A field that changes the result and is not sent has no row, however common it is
 """
 
 IMPLIED_REPLIES = {
-    "/service_tier": Implied(("default", "auto"), DEFAULT_TIER),
-    "/billing": Implied(({"payer": "developer"},), DEVELOPER_PAYS),
-    "/output/#/status": Implied(("completed",), COMPLETE),
+    "/service_tier": Implied(("default", "auto"), reasons.DEFAULT_TIER),
+    "/billing": Implied(({"payer": "developer"},), reasons.DEVELOPER_PAYS),
+    "/output/#/status": Implied(("completed",), reasons.COMPLETE),
     "/output/#/phase": Implied(("final_answer",), "a message is the answer"),
-    "/output/#/content/#/logprobs": Implied(([],), SAYS_NOTHING),
+    "/output/#/content/#/logprobs": Implied(([],), reasons.SAYS_NOTHING),
 }
 """Values of a reply that are no loss for a client of another dialect."""
 
 INFORMATIONAL = {
-    "/user": CALLER_ID,
-    "/safety_identifier": CALLER_ID,
-    "/service_tier": VENDOR_TIER,
-    "/metadata": VENDOR_LABELS,
-    "/client_metadata": VENDOR_LABELS,
-    "/prompt_cache_key": CACHE_ONLY,
-    "/prompt_cache_retention": CACHE_ONLY,
-    "/prompt_cache_options": CACHE_ONLY,
-    "/input/#/content/#/prompt_cache_breakpoint": CACHE_ONLY,
-    "/input/#/id": VENDOR_STORE,
+    "/user": reasons.CALLER_ID,
+    "/safety_identifier": reasons.CALLER_ID,
+    "/service_tier": reasons.VENDOR_TIER,
+    "/metadata": reasons.VENDOR_LABELS,
+    "/client_metadata": reasons.VENDOR_LABELS,
+    "/prompt_cache_key": reasons.CACHE_ONLY,
+    "/prompt_cache_retention": reasons.CACHE_ONLY,
+    "/prompt_cache_options": reasons.CACHE_ONLY,
+    "/input/#/content/#/prompt_cache_breakpoint": reasons.CACHE_ONLY,
+    "/input/#/id": reasons.VENDOR_STORE,
     "/input/#/status": "the state of an item in the vendor's own store",
     "/input/#/phase": "the vendor's own label of a message, which is sent",
     "/stream_options": "how chunks are framed",
@@ -87,18 +65,18 @@ INFORMATIONAL = {
 """Request fields whose loss is informational."""
 
 INFORMATIONAL_REPLIES = {
-    "/service_tier": VENDOR_TIER,
-    "/billing": VENDOR_COST,
-    "/completed_at": VENDOR_TIMES,
-    "/system_fingerprint": VENDOR_VERSION,
-    "/tool_usage": VENDOR_COST,
-    "/conversation": VENDOR_STORE,
+    "/service_tier": reasons.VENDOR_TIER,
+    "/billing": reasons.VENDOR_COST,
+    "/completed_at": reasons.VENDOR_TIMES,
+    "/system_fingerprint": reasons.VENDOR_VERSION,
+    "/tool_usage": reasons.VENDOR_COST,
+    "/conversation": reasons.VENDOR_STORE,
     "/output_text": "the text of the output once more",
-    "/output/#/id": VENDOR_STORE,
+    "/output/#/id": reasons.VENDOR_STORE,
     "/output/#/status": "the state of an item in the vendor's own store",
     "/output/#/phase": "the vendor's own label of a message, which is sent",
-    "/content_filters": VENDOR_RATINGS,
-    "/usage": DETAILED_COUNT,
+    "/content_filters": reasons.VENDOR_RATINGS,
+    "/usage": reasons.DETAILED_COUNT,
 }
 """Reply fields whose loss is informational."""
 

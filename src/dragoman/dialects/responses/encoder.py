@@ -11,20 +11,7 @@ from typing import Any
 
 from msgspec import Raw, structs
 
-from dragoman.core.events import (
-    Event,
-    Failed,
-    Finished,
-    Native,
-    PartCited,
-    PartDelta,
-    PartEnded,
-    PartNative,
-    PartSigned,
-    PartStarted,
-    Started,
-    UsageSeen,
-)
+from dragoman.core import events
 from dragoman.core.parts import AnyPart, Citation, Data, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
@@ -106,7 +93,7 @@ class ResponsesEncoder(Encoder):
     def __init__(self, request: Request | None) -> None:
         self._request = request
         self._sequence = 0
-        self._started: Started | None = None
+        self._started: events.Started | None = None
         self._members: dict[str, Any] = {}
         self._ids = ItemIds("")
         self._items: list[Raw] = []
@@ -118,30 +105,30 @@ class ResponsesEncoder(Encoder):
         self._usage: Usage | None = None
         self._fields: dict[str, bytes] = {}
 
-    def feed(self, event: Event) -> bytes:
+    def feed(self, event: events.Event) -> bytes:
         """Encode the next event."""
-        if isinstance(event, PartDelta):
+        if isinstance(event, events.PartDelta):
             return self._append(event.text, event.piece)
         match event:
-            case PartStarted(_, part):
+            case events.PartStarted(_, part):
                 return self._start_part(part)
-            case PartEnded(_, complete):
+            case events.PartEnded(_, complete):
                 return self._end_part(complete=complete)
-            case PartSigned(_, signature) if self._open is not None:
+            case events.PartSigned(_, signature) if self._open is not None:
                 self._open.signature = signature
-            case PartCited(_, citation) if self._open is not None:
+            case events.PartCited(_, citation) if self._open is not None:
                 return self._write_citation(self._open, citation)
-            case PartNative(dialect=dialect, field=field, raw=raw) if self._open is not None and dialect == NAME:
+            case events.PartNative(dialect=dialect, field=field, raw=raw) if self._open is not None and dialect == NAME:
                 self._open.fields[field] = raw
-            case UsageSeen(usage):
+            case events.UsageSeen(usage):
                 self._usage = usage
-            case Native(dialect, field, raw) if dialect == NAME:
+            case events.Native(dialect, field, raw) if dialect == NAME:
                 return self._write_native(field, raw)
-            case Started():
+            case events.Started():
                 return self._begin(event)
-            case Finished(finish):
+            case events.Finished(finish):
                 return self._finish(finish)
-            case Failed(problem):
+            case events.Failed(problem):
                 return self._fail(problem)
             case _:
                 pass
@@ -154,7 +141,7 @@ class ResponsesEncoder(Encoder):
         self._sequence = number + 1
         return b'event: %b\ndata: {"type":"%b","sequence_number":%d%b}\n\n' % (event_name, event_name, number, rest)
 
-    def _begin(self, started: Started) -> bytes:
+    def _begin(self, started: events.Started) -> bytes:
         response_id = started.id or "resp_" + ItemIds(started.model).get_id(Text(text=""), 0).removeprefix("msg_")
         self._started = started
         self._ids = ItemIds(response_id)
@@ -185,9 +172,9 @@ class ResponsesEncoder(Encoder):
                 return frames + self._write_item_event("added", _announce_item(item))
             case _:
                 raw = json.one_line(json.encode(item))
-                started, events = render_progress_events(raw, index)
+                started, progress = render_progress_events(raw, index)
                 frames += self._write_item_event("added", started)
-                frames += b"".join(self._write_event(*event) for event in events)
+                frames += b"".join(self._write_event(*event) for event in progress)
                 return frames + self._close_item(raw)
 
     def _start_content(self, part: AnyPart) -> bytes:
@@ -352,7 +339,9 @@ class ResponsesEncoder(Encoder):
 
     def _fail(self, problem: Problem) -> bytes:
         frames = (
-            b"" if self._started is not None else self._begin(Started("", self._request.model if self._request else ""))
+            b""
+            if self._started is not None
+            else self._begin(events.Started("", self._request.model if self._request else ""))
         )
         frames += self._close_message() if self._open is None else b""
         return frames + self._conclude(Outcome("failed", problem=problem)) + self._write_error_event(problem)

@@ -7,10 +7,11 @@ alternative of a union is the right one if `restore_arguments` restores its valu
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, Concatenate, Literal, ParamSpec, cast
+from typing import Any, Concatenate, ParamSpec, cast
 
 from msgspec import Struct, structs
 
+from dragoman.core.losses import LossKind
 from dragoman.interpreter.schema.arguments import (
     MAX_DEPTH,
     Alternative,
@@ -153,15 +154,12 @@ def _distinguish_booleans(value: Any) -> object:
             return value
 
 
-NoteKind = Literal["dropped", "approximated"]
-
-
 class Note(Struct, frozen=True, order=True):
     """One thing that was dropped or approximated, at `where` (JSON pointer) inside the schema that was converted."""
 
     where: str
     what: str
-    kind: NoteKind
+    kind: LossKind
 
 
 P = ParamSpec("P")

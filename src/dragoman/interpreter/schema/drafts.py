@@ -14,7 +14,8 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from dragoman.interpreter.schema.conversion import Note, NoteKind
+from dragoman.core.losses import LossKind
+from dragoman.interpreter.schema.conversion import Note
 from dragoman.interpreter.schema.limits import DIALECTS
 from dragoman.interpreter.schema.metaschema import (
     ANCHOR,
@@ -94,7 +95,7 @@ class _DraftConverter:
         self.notes: list[Note] = []
         self.moved: dict[str, str] = {}
 
-    def add_note(self, where: str, what: str, kind: NoteKind = "dropped") -> None:
+    def add_note(self, where: str, what: str, kind: LossKind = "dropped") -> None:
         self.notes.append(Note(where, what, kind))
 
     def convert_schema(self, value: Any, where: str, new_where: str) -> Any:

@@ -161,7 +161,11 @@ class _RootBuilder:
         united["description"] = append_sentences(base.get("description"), [f"one of: {_list_variants(variants)}"])
         if not required:
             del united["required"]
-        return {**united, "additionalProperties": False} if all(map(_is_closed, variants)) else united
+        return (
+            {**united, "additionalProperties": False}
+            if all(variant.get("additionalProperties") is False for variant in variants)
+            else united
+        )
 
     def move_to_description(self, node: Node, keyword: str, description_text: str | None) -> Node:
         self.notes.append(Note(f"/{keyword}", "moved to the description", "approximated"))
@@ -224,10 +228,6 @@ def _is_object(node: Node) -> bool:
 def _may_be_object(node: Node) -> bool:
     kinds = infer_types(node)
     return not kinds or "object" in kinds
-
-
-def _is_closed(node: Node) -> bool:
-    return node.get("additionalProperties") is False
 
 
 def _list_variants(variants: Iterable[Node]) -> str:

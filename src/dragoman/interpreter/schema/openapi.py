@@ -9,12 +9,12 @@ from typing import Any
 
 from msgspec import structs
 
+from dragoman.core.losses import LossKind
 from dragoman.interpreter.schema.arguments import ArgumentUndo, iterate_undos
 from dragoman.interpreter.schema.conversion import (
     ConvertedPiece,
     ConvertedSchema,
     Note,
-    NoteKind,
     build_union_undo,
     note_history_changes,
 )
@@ -105,7 +105,7 @@ class SchemaConverter:
         self.cut: set[str] = set()
         """Pointers of the targets whose recursion was cut."""
 
-    def add_note(self, where: str, what: str, kind: NoteKind = "approximated") -> None:
+    def add_note(self, where: str, what: str, kind: LossKind = "approximated") -> None:
         self.notes.append(Note(where, what, kind))
 
     def convert(self, schema: Any, at: SchemaPosition) -> ConvertedPiece:

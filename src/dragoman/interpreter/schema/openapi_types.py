@@ -8,8 +8,9 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from dragoman.core.losses import LossKind
 from dragoman.interpreter.schema.arguments import ArgumentUndo
-from dragoman.interpreter.schema.conversion import ConvertedPiece, NoteKind
+from dragoman.interpreter.schema.conversion import ConvertedPiece
 from dragoman.interpreter.schema.nodes import (
     Node,
     append_sentences,
@@ -65,7 +66,7 @@ class TypeConverter(Protocol):
 
     vertex: bool
 
-    def add_note(self, where: str, what: str, kind: NoteKind = ...) -> None: ...
+    def add_note(self, where: str, what: str, kind: LossKind = ...) -> None: ...
 
     def convert(self, schema: Any, at: SchemaPosition) -> ConvertedPiece: ...
 

@@ -38,7 +38,7 @@ class FileReader:
         for directory in self._directories:
             if path.is_relative_to(directory):
                 return LinkedPage(
-                    _guess_media_type(path),
+                    mimetypes.guess_type(path.name)[0] or "",
                     _read_file(directory, path.relative_to(directory).parts, max_bytes),
                     url=path.as_uri(),
                 )
@@ -86,7 +86,3 @@ def _read_file(directory: Path, steps: tuple[str, ...], max_bytes: int) -> bytes
         if about.st_size > max_bytes:
             raise LinkRefused(f"it is larger than {max_bytes} bytes")
         return file.read(max_bytes)
-
-
-def _guess_media_type(path: Path) -> str:
-    return mimetypes.guess_type(path.name)[0] or ""
