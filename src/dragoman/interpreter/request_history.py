@@ -198,7 +198,7 @@ class RequestHistory:
             longer,
             written=b",".join([items for items in (longer.written, history) if items]),
             names={**longer.names, **adaptation.names},
-            losses=(*longer.losses, *ledger.losses()),
+            losses=tuple(sorted((*longer.losses, *ledger.losses()))),
             reported_once=ledger.reported_once,
             runs=longer.runs + _count_runs(segment),
             unnamed=longer.unnamed + _count_unnamed(segment),
