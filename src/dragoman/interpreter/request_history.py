@@ -29,6 +29,7 @@ from dragoman.wire import array, json
 
 _CACHE_MARKERS = (b"prompt_cache_breakpoint", b"cache_control")
 """One of these is in every body with cache marks: the field names of OpenAI and Anthropic."""
+_CALLS_AND_RESULTS = (ToolCall, ToolResult)
 
 
 class RequestHistory:
@@ -256,4 +257,4 @@ def _is_independent(messages: tuple[Message, ...], call_ids: frozenset[str]) -> 
 
 
 def _list_calls_and_results(messages: tuple[Message, ...]) -> Iterable[ToolCall | ToolResult]:
-    return [part for message in messages for part in message.parts if isinstance(part, ToolCall | ToolResult)]
+    return [part for message in messages for part in message.parts if isinstance(part, _CALLS_AND_RESULTS)]

@@ -285,8 +285,11 @@ def _find_content_form(content: str | list[wire.Part] | None) -> str:
 
 def _read_assistant(message: wire.AssistantMessage, where: str, unread: Unread | None) -> Message:
     content, calls = message.content, message.tool_calls or ()
-    flags = [_find_content_form(content)]
     has_more = unread is not None or _get_rest(message) != _NO_REST
+    if content and isinstance(content, str) and not calls and not has_more:
+        # Most turns of a long history are only a text.
+        return Message(role="assistant", parts=(Text(text=content, where=where + "/content"),), where=where)
+    flags = [_find_content_form(content)]
     parts = _read_reasoning(message, where, flags) if has_more else []
     if content == "" and (calls or message.function_call):
         flags.append("blank")
