@@ -119,6 +119,38 @@ def test_no_two_folders_import_each_other():
     assert not {pair for pair in both if pair[0] != pair[1] and "." not in pair}
 
 
+FOUNDATIONS = ("interpreter/schema", "interpreter/text_calls", "server/endpoints", "simulator/apis")
+"""Folders that import nothing of the rest of their package."""
+ADDITIONS = ("gateway/agents", "gateway/conversations")
+"""Folders that only one another imports of their package."""
+
+
+def find_links_around(folder: tuple[str, ...], *, outwards: bool) -> set[str]:
+    """Imports between a folder with all inside it and the rest of its package, in one direction."""
+    found: set[str] = set()
+    for path in SOURCES:
+        own = get_dotted_name(path)
+        for target in find_imports(path, parse(path)):
+            start, end = (own, target[1:]) if outwards else (target[1:], own)
+            is_inside = target[:1] == ("dragoman",) and start[: len(folder)] == folder
+            if is_inside and end[: len(folder) - 1] == folder[:-1] and end[: len(folder)] != folder:
+                found.add(f"{name_of(path)} imports {'.'.join(target)}")
+    return found
+
+
+@pytest.mark.parametrize("folder", [*FOUNDATIONS, *ADDITIONS])
+def test_a_folder_and_the_rest_of_its_package_import_one_way(folder):
+    parts, above = tuple(folder.split("/")), tuple(f"src/dragoman/{addition}/" for addition in ADDITIONS)
+    assert (PACKAGE / folder).is_dir()
+    if folder in FOUNDATIONS:
+        assert not find_links_around(parts, outwards=True)
+        assert find_links_around(parts, outwards=False)
+    else:
+        below = {link for link in find_links_around(parts, outwards=False) if not link.startswith(above)}
+        assert not below
+        assert find_links_around(parts, outwards=True)
+
+
 @each([p for p in SOURCES if get_dotted_name(p)[:1] == ("dialects",)])
 def test_a_dialect_never_imports_another(path):
     dotted_name = get_dotted_name(path)

@@ -10,10 +10,12 @@ import strategies
 from dragoman.wire import pointer
 from dragoman.wire.json import (
     Malformed,
+    as_object,
     decode,
     decode_array,
     decode_object,
     first_byte,
+    get_text,
     is_json,
     is_object,
     one_line,
@@ -147,3 +149,18 @@ def test_is_object_distinguishes_objects_from_other_values():
     assert not is_object("[]")
     assert is_json("[]")
     assert not is_json('{"a":')
+
+
+@pytest.mark.parametrize("value", [None, [{"a": 1}], "text", 1, True])
+def test_a_value_that_is_no_object_counts_as_an_empty_one(value):
+    assert as_object(value) == {}
+
+
+def test_an_object_is_returned_as_it_is():
+    value = {"a": 1}
+    assert as_object(value) is value
+
+
+@pytest.mark.parametrize(("members", "text"), [({"a": "b"}, "b"), ({"a": 1}, ""), ({"a": None}, ""), ({}, "")])
+def test_only_a_string_is_the_text_of_a_member(members, text):
+    assert get_text(members, "a") == text

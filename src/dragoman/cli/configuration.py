@@ -39,7 +39,7 @@ def show(options: argparse.Namespace) -> int:
     try:
         sys.stdout.writelines(f"{line}\n" for line in format_config(options.config))
     except ConfigError as error:
-        return _report_error(str(error))
+        return report_error(str(error))
     return 0
 
 
@@ -53,7 +53,7 @@ def check(options: argparse.Namespace) -> int:
         config = load(options.config)
         listen_address(config)
     except ConfigError as error:
-        return _report_error(str(error))
+        return report_error(str(error))
     for key, message in find_unknown_tools(config.agents, config.tools):
         sys.stderr.write(f"dragoman: {config.source}: {key}: {message}\n")
     sys.stdout.write(f"{config.source}: the configuration is valid; to test the upstreams, run `dragoman doctor`\n")
@@ -81,11 +81,12 @@ def hash_key(options: argparse.Namespace) -> int:
     else:
         key = getpass("key: ") if sys.stdin.isatty() else sys.stdin.readline().strip()
     if not key:
-        return _report_error("the key is empty; pass a key on standard input, or use --new")
+        return report_error("the key is empty; pass a key on standard input, or use --new")
     sys.stdout.write(f"sha256:{hash_secret(key)}\n")
     return 0
 
 
-def _report_error(message: str) -> int:
+def report_error(message: str) -> int:
+    """Print an error and return the exit code."""
     sys.stderr.write(f"dragoman: {message}\n")
     return 2

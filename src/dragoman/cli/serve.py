@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dragoman.cli.configuration import report_error
+
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
@@ -47,8 +49,7 @@ def run(options: argparse.Namespace) -> int:
     except (ConfigError, OSError) as error:
         in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         message = f"another process already listens on {listen}: stop it, or use another address with --listen"
-        sys.stderr.write(f"dragoman: {message if in_use else error}\n")
-        return 2
+        return report_error(message if in_use else str(error))
     return 0
 
 
@@ -84,6 +85,5 @@ def run_mcp(options: argparse.Namespace) -> int:
         with contextlib.suppress(KeyboardInterrupt):
             asyncio.run(serve_mcp(config))
     except (ConfigError, OSError, Problem) as error:
-        sys.stderr.write(f"dragoman: {error}\n")
-        return 2
+        return report_error(str(error))
     return 0

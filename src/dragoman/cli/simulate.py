@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dragoman.cli.configuration import report_error
+
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
@@ -62,13 +64,8 @@ def run(options: argparse.Namespace) -> int:
         with contextlib.suppress(KeyboardInterrupt):
             choose_runner()(_serve(options, settings))
     except (ValueError, OSError) as error:
-        return _report_error(str(error))
+        return report_error(str(error))
     return 0
-
-
-def _report_error(message: str) -> int:
-    sys.stderr.write(f"dragoman: {message}\n")
-    return 2
 
 
 def _build_settings(options: argparse.Namespace) -> "Settings":

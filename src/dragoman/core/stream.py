@@ -235,8 +235,10 @@ def check_events(events: Iterable[Event]) -> Iterator[Event]:
                 over = True
             case Failed():
                 over = True
-            case _:
+            case UsageSeen() | Native():
                 pass
+            case _:
+                assert_never(event)
         if not started and not isinstance(event, Failed):
             raise GrammarError(f"event before Started: {event}")
         yield event

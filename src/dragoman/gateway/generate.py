@@ -1,5 +1,7 @@
 """Handles one request: finds its upstreams, calls them in turn and writes the reply to the client.
 
+Before, `server/app.py` has read the request and loaded the conversation that it continues, if any.
+
 Nothing is sent to the client before the first content of a reply, unless that takes too long. So an error before it has
 its true status and can be retried, at the same upstream or the next. A later error is sent in the stream.
 """
@@ -37,6 +39,7 @@ class Timing(Struct, frozen=True, kw_only=True):
     hold: float = 10.0
     """Seconds that a stream waits for its first content before the response head is sent to the client."""
     heartbeat: float = 15.0
+    """Seconds between the blank lines that keep a silent stream open."""
 
 
 class ToolAgents(Protocol):
@@ -85,7 +88,7 @@ class Gateway:
         """Whether there are server-side tools."""
 
     def model(self, caller: ModelCaller, record: Record | None = None) -> UpstreamModel:
-        """Return a function that calls any model for a caller; attempts and losses are noted in `record`."""
+        """Return the function with which agents call any model; attempts and losses are noted in `record`."""
         return UpstreamModel(UpstreamDeps(self.routes, self._upstreams, self._retry), caller, record)
 
     def runs_tools_for(self, request: ClientRequest) -> bool:
@@ -103,7 +106,7 @@ class Gateway:
             await reply
 
     def _start_answer(self, context: RequestContext) -> Awaitable[object]:
-        """Return the awaitable that replies: from an upstream, or from an agent that runs server-side tools."""
+        """Return the awaitable that replies: from an upstream, from an agent, or from a step of a background job."""
         request, agents = context.request, self._agents
         if agents is not None and (request.tools or agents.servers or request.call.model in agents.models):
             answer = agents.start_answer(context, self.model)

@@ -1,7 +1,5 @@
 """Adapt the thinking settings, the output format and the fields that two dialects share to the target."""
 
-from typing import Any, cast
-
 from msgspec import structs
 
 from dragoman.core.parts import Reasoning, Text, ToolResult
@@ -289,7 +287,7 @@ def _mentions_json(request: Request) -> bool:
 def _has_object_root(output: OutputFormat) -> bool:
     """Return whether a schema has type object and no combinators at the root: OpenAI takes nothing else."""
     schema = json.peek(output.schema) if output.schema is not None else None
-    root = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
+    root = json.as_object(schema)
     root_type = root.get("type")
     return isinstance(root_type, str) and root_type.lower() == "object" and _COMBINATORS.isdisjoint(root)
 

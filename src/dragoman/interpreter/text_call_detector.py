@@ -9,6 +9,7 @@ from dragoman.core.events import (
     Event,
     Failed,
     Finished,
+    Native,
     PartCited,
     PartDelta,
     PartEnded,
@@ -16,6 +17,7 @@ from dragoman.core.events import (
     PartSigned,
     PartStarted,
     Started,
+    UsageSeen,
 )
 from dragoman.core.parts import Text, ToolCall
 from dragoman.core.response import Finish, Response
@@ -123,10 +125,10 @@ class CallDetector:
                     *self._resolve_pending(is_whole=finish.reason in _COMPLETE_REASONS),
                     Finished(self._finish(finish)),
                 ]
-            case Failed():
+            case Failed() | UsageSeen() | Native():
                 return [event]
             case _:
-                return [event]
+                assert_never(event)
 
     def _end_part(self, event: PartEnded) -> list[Event]:
         open_text, self._open_text = self._open_text, None

@@ -5,7 +5,7 @@ the first. If an upstream rejects a tool or a call, it is located in the client'
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, cast
 
 from msgspec import Struct, structs
@@ -119,7 +119,7 @@ def _split_tools(body: bytes, dialect: Dialect) -> Iterator[_SingleTool]:
 
 
 def _split_group(tool: Any, where: str, member: str) -> Iterator[_SingleTool]:
-    members = cast("dict[str, Any]", tool) if isinstance(tool, dict) else {}
+    members = json.as_object(tool)
     group = next((name for name in _GROUPS if isinstance(members.get(name), list) and members[name]), None)
     if group is None:
         yield _SingleTool(where, f"/{member}/0", member, [tool])
@@ -275,17 +275,13 @@ def _find_pointer(message: str) -> str:
     return "".join(f"/{token}" for token in re.split(r"[.\[\]]+", found[0]) if token) if found is not None else ""
 
 
-def _as_object(value: Any) -> Mapping[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
 def _find_step(value: Any, token: str) -> str | None:
     """Return the key or index that a token means: vendors report names in snake_case that they read in camelCase."""
     if isinstance(value, list):
         return token if token.isdecimal() and int(token) < len(cast("list[Any]", value)) else None
     head, *rest = token.split("_")
     camel = head + "".join(piece.title() for piece in rest)
-    return next((name for name in (token, camel) if name in _as_object(value)), None)
+    return next((name for name in (token, camel) if name in json.as_object(value)), None)
 
 
 def _get_item(value: Any, step: str) -> Any:
@@ -293,7 +289,7 @@ def _get_item(value: Any, step: str) -> Any:
 
 
 def _is_call(value: Any) -> bool:
-    members = _as_object(value)
+    members = json.as_object(value)
     # The client's own document may have any value here, also one that is not hashable.
     kind = members.get("type")
     return (isinstance(kind, str) and kind in _CALLS) or not _HOLDERS.isdisjoint(members)
@@ -337,8 +333,8 @@ def _trim_to_existing(body: bytes, where: str) -> str:
 def _find_names(values: list[Any], message: str) -> Iterator[str]:
     """Yield candidates for the name of the rejected tool: from the values at the pointer, then from the message."""
     for value in values:
-        members = _as_object(value)
-        for holder in (members, _as_object(members.get("function")), _as_object(members.get("custom"))):
+        members = json.as_object(value)
+        for holder in (members, json.as_object(members.get("function")), json.as_object(members.get("custom"))):
             if isinstance(holder.get("name"), str) and not _SCHEMAS.isdisjoint({*holder, "parameters"}):
                 yield holder["name"]
     for quoted, bare in _QUOTED.findall(message):
@@ -353,18 +349,18 @@ def _locate_call(problem: Problem, chain: list[tuple[str, Any]], sent: SentReque
         call_id = alias_id(part.id if isinstance(part, ToolCall) else part.call_id, sent.traits)
         if call_id and (call_id in ids or call_id in problem.message):
             return part.where
-    found = (_as_object(_as_object(held).get(holder)).get("name") for _, held in chain for holder in _HOLDERS)
+    found = (json.as_object(json.as_object(held).get(holder)).get("name") for _, held in chain for holder in _HOLDERS)
     names = {sent.find_original(name)[1] for name in found if name and isinstance(name, str)}
     alike = [part for part in parts if part.name and part.name in names]
     return alike[0].where if len(alike) == 1 else ""
 
 
 def _find_ids(value: Any) -> Iterator[str]:
-    members = _as_object(value)
+    members = json.as_object(value)
     if not _is_call(value):
         return
-    held = [members, *(_as_object(members.get(name)) for name in ("functionCall", "functionResponse"))]
+    held = [members, *(json.as_object(members.get(name)) for name in ("functionCall", "functionResponse"))]
     calls = members.get("tool_calls")
-    held += [_as_object(call) for call in cast("list[Any]", calls)] if isinstance(calls, list) else []
+    held += [json.as_object(call) for call in cast("list[Any]", calls)] if isinstance(calls, list) else []
     for one in held:
         yield from (one[name] for name in _IDS if isinstance(one.get(name), str))

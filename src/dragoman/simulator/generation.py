@@ -19,6 +19,7 @@ from dragoman.simulator.apis.api import AcceptedRequest, ApiRejection, Chunking,
 from dragoman.simulator.apis.conversation import Answer
 from dragoman.simulator.apis.routes import Route
 from dragoman.simulator.apis.rule import CheckContext, Violation
+from dragoman.simulator.apis.usage import count_request_tokens, count_usage
 from dragoman.simulator.faults import (
     Fault,
     RenderFailure,
@@ -83,12 +84,12 @@ class AnswerHandler:
                 return None
         accepted = self._accept()
         if self._route.operation == "count":
-            counted = self._api.render_token_count(accepted, model.count_request_tokens(accepted.model_request))
+            counted = self._api.render_token_count(accepted, count_request_tokens(accepted.model_request))
             return HttpReply(
                 200, JSON_HEADERS, self._envelope.wrap_count(counted) if self._envelope is not None else counted
             )
         if self._route.operation == "compact" and self._api.compact is not None:
-            tokens = model.count_request_tokens(accepted.model_request)
+            tokens = count_request_tokens(accepted.model_request)
             return HttpReply(200, JSON_HEADERS, self._api.compact(accepted, self._build_reply_meta(), tokens))
         await self._answer(accepted)
         return None
@@ -211,7 +212,7 @@ class AnswerHandler:
             raise RequestRejected(ApiRejection(status=400, message=message, rule="script")) from None
         if isinstance(scripted, Answer):
             return structs.replace(
-                scripted, usage=model.count_usage(accepted.model_request, scripted, self._simulator.prompt_cache)
+                scripted, usage=count_usage(accepted.model_request, scripted, self._simulator.prompt_cache)
             )
         return scripted
 

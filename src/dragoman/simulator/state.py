@@ -11,8 +11,8 @@ from dragoman.http.message import Headers, Request
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.apis.api import ApiState
 from dragoman.simulator.apis.conversation import TokenSigner
+from dragoman.simulator.apis.usage import PromptCache
 from dragoman.simulator.faults import read_fault
-from dragoman.simulator.model.usage import PromptCache
 from dragoman.simulator.recordings import Recordings
 from dragoman.simulator.script import Script
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from dragoman.http.client import Outgoing
-from dragoman.wire.json import Malformed, decode
+from dragoman.wire.json import Malformed, decode, get_text
 
 Row = dict[str, Any]
 
@@ -55,7 +55,7 @@ def anthropic_rows(body: bytes) -> list[ListedModel]:
     return [
         ListedModel(
             name=row["id"],
-            display_name=_string_member(row, "display_name"),
+            display_name=get_text(row, "display_name"),
             input_limit=_positive_int(row, "max_input_tokens"),
             output_limit=_positive_int(row, "max_tokens"),
             row=row,
@@ -70,7 +70,7 @@ def gemini_rows(body: bytes) -> list[ListedModel]:
     return [
         ListedModel(
             name=row["name"].removeprefix("models/"),
-            display_name=_string_member(row, "displayName"),
+            display_name=get_text(row, "displayName"),
             input_limit=_positive_int(row, "inputTokenLimit"),
             output_limit=_positive_int(row, "outputTokenLimit"),
             row=row,
@@ -93,7 +93,7 @@ def _parse_openai_row(row: Row) -> ListedModel:
     sources = [row, *(cast("Row", value) for value in inner if isinstance(value, dict))]
     return ListedModel(
         name=row["id"],
-        display_name=_string_member(row, "name"),
+        display_name=get_text(row, "name"),
         input_limit=_first_number(sources, (*_INPUT_LIMIT_NAMES, "n_ctx_train")),
         output_limit=_first_number(sources, _OUTPUT_LIMIT_NAMES),
         row=row,
@@ -117,8 +117,3 @@ def _first_number(sources: Iterable[Row], names: tuple[str, ...]) -> int | None:
 def _positive_int(row: Row, name: str) -> int | None:
     value = row.get(name)
     return value if isinstance(value, int) and value > 0 else None
-
-
-def _string_member(row: Row, name: str) -> str:
-    value = row.get(name)
-    return value if isinstance(value, str) else ""

@@ -7,7 +7,7 @@ numbers and white space included.
 import re
 from codecs import utf_8_decode
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import Raw
@@ -85,12 +85,7 @@ def require_json(body: bytes | str | Raw) -> None:
 
 def decode(body: bytes | str | Raw) -> Any:
     """Decode to plain Python values."""
-    if type(body) is bytes:
-        require_utf8(body)
-    try:
-        return _ANY.decode(body)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise to_malformed(error) from None
+    return decode_with(_ANY, body)
 
 
 def encode_sorted(value: Any) -> bytes:
@@ -132,6 +127,17 @@ def _can_decode(decoder: "Decoder[Any]", text: str | bytes) -> bool:
     except Malformed:
         return False
     return True
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    """Return a decoded value if it is an object, else an empty object."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def get_text(members: Mapping[str, Any], name: str) -> str:
+    """Return a member of a decoded object if it is a string, else ""."""
+    value = members.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def first_byte(raw: bytes | Raw) -> bytes:

@@ -16,7 +16,8 @@ from dragoman.simulator.apis.conversation import (
     RequestToolChoice,
     RequestTurn,
 )
-from dragoman.simulator.model import PromptCache, answer
+from dragoman.simulator.apis.usage import PromptCache
+from dragoman.simulator.model import answer
 from shelf import exchanges, needs_shelf
 
 

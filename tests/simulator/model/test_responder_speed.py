@@ -2,7 +2,8 @@
 
 from cProfile import Profile
 
-from dragoman.simulator.model import PromptCache, answer
+from dragoman.simulator.apis.usage import PromptCache
+from dragoman.simulator.model import answer
 from simulator.model.asked import ADD, TIME, WEATHER, build_ask
 
 MOST_CALLS = 2400

@@ -15,7 +15,7 @@ from dragoman.core.problems import Kind, Problem
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import STATUS_KINDS, ErrorReply
 from dragoman.wire import pointer
-from dragoman.wire.json import Malformed, decode, encode
+from dragoman.wire.json import Malformed, as_object, decode, encode
 
 _CODES: dict[str, Kind] = {
     "context_length_exceeded": "context_length",
@@ -147,15 +147,11 @@ def _find_error(body: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
         value = decode(body)
     except Malformed:
         return {}, {}
-    document = _as_object(_unwrap_list(value))
+    document = as_object(_unwrap_list(value))
     error = document.get("error")
     if isinstance(error, str):
         return {**document, "message": error}, document
-    return (_as_object(error) or document), document
-
-
-def _as_object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return (as_object(error) or document), document
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -173,7 +169,7 @@ def _find_message(error: dict[str, Any]) -> str:
         value = error.get(member)
         if isinstance(value, str) and value:
             return value
-        if _as_object(value) or _as_list(value):
+        if as_object(value) or _as_list(value):
             return encode(value).decode()
     return ""
 
@@ -210,7 +206,7 @@ def _find_retry_after(headers: Mapping[str, str], error: dict[str, Any], message
         except (TypeError, ValueError):
             pass
     for detail in _as_list(error.get("details")):
-        delay = _as_object(detail).get("retryDelay")
+        delay = as_object(detail).get("retryDelay")
         seconds = _parse_number(delay.removesuffix("s")) if isinstance(delay, str) else None
         if seconds is not None:
             return seconds

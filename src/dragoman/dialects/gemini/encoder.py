@@ -4,6 +4,8 @@ Rules: a chunk is exactly `data: ` and one line of JSON, because google-genai fa
 `[DONE]`. Parts other than text are buffered and sent whole. The last chunk has the sources, as in Google's streams.
 """
 
+from typing import assert_never
+
 from msgspec import Raw, structs
 
 from dragoman.core import events
@@ -99,8 +101,10 @@ class GeminiEncoder(Encoder):
                 return self._write_last_chunk(finish)
             case events.Failed(problem):
                 return b"data: " + json.one_line(build_error(problem).body) + _END
-            case _:
+            case events.PartNative() | events.Native():
                 pass
+            case _:
+                assert_never(event)
         return b""
 
     def _set_template(self, started: events.Started) -> None:

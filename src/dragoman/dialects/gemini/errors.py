@@ -67,8 +67,8 @@ _NEVER_WRITTEN = frozenset({529})
 def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem:
     """Parse an error reply."""
     error = _find_error(body)
-    status_name = _get_text(error, "status")
-    message = _get_text(error, "message") or f"the upstream returned HTTP status {status} without an error message"
+    status_name = json.get_text(error, "status")
+    message = json.get_text(error, "message") or f"the upstream returned HTTP status {status} without an error message"
     details = _list_objects(error.get("details"))
     retry_after = _parse_seconds(headers.get("retry-after", ""))
     return Problem(
@@ -96,15 +96,10 @@ def _find_error(body: bytes) -> dict[str, Any]:
         return {}
     if isinstance(document, list) and document:
         document = cast("Any", document[0])
-    error: Any = cast("dict[str, Any]", document).get("error") if isinstance(document, dict) else None
+    error: Any = json.as_object(document).get("error")
     if isinstance(error, str):
         return {"message": error}
-    return cast("dict[str, Any]", error) if isinstance(error, dict) else {}
-
-
-def _get_text(error: dict[str, Any], name: str) -> str:
-    value = error.get(name)
-    return value if isinstance(value, str) else ""
+    return json.as_object(error)
 
 
 def _list_objects(value: Any) -> list[dict[str, Any]]:
@@ -113,13 +108,13 @@ def _list_objects(value: Any) -> list[dict[str, Any]]:
 
 
 def _find_reason(details: list[dict[str, Any]]) -> str:
-    return next((reason for detail in details if (reason := _get_text(detail, "reason"))), "")
+    return next((reason for detail in details if (reason := json.get_text(detail, "reason"))), "")
 
 
 def _find_where(details: list[dict[str, Any]]) -> str:
     """Return the JSON pointer of the first field violation, "" if there is none."""
     violations = (violation for detail in details for violation in _list_objects(detail.get("fieldViolations")))
-    fields = (field for violation in violations if (field := _get_text(violation, "field")))
+    fields = (field for violation in violations if (field := json.get_text(violation, "field")))
     return next((pointer.from_path(f".{field}") for field in fields), "")
 
 
@@ -145,12 +140,13 @@ def _find_kind(status: int, status_name: str, message: str, details: list[dict[s
 def _is_daily_quota(details: list[dict[str, Any]]) -> bool:
     """Return whether a daily quota is used up: retrying after a short wait does not help."""
     quotas = [violation for detail in details for violation in _list_objects(detail.get("violations"))]
-    return any("PerDay" in _get_text(quota, "quotaId") for quota in quotas)
+    return any("PerDay" in json.get_text(quota, "quotaId") for quota in quotas)
 
 
 def _find_retry_delay(details: list[dict[str, Any]]) -> float | None:
     return next(
-        (delay for detail in details if (delay := _parse_seconds(_get_text(detail, "retryDelay"))) is not None), None
+        (delay for detail in details if (delay := _parse_seconds(json.get_text(detail, "retryDelay"))) is not None),
+        None,
     )
 
 
@@ -168,7 +164,7 @@ def build_error(problem: Problem) -> ErrorReply:
     google_error = _find_error(google_detail) if google_detail is not None else {}
     if google_error and 400 <= problem.status <= 599 and problem.status not in _NEVER_WRITTEN:
         status = problem.status
-        status_name = _get_text(google_error, "status") or status_name
+        status_name = json.get_text(google_error, "status") or status_name
     # A 502 stays a 502, also if the body of the error is Google's.
     status, status_name = _OTHER_VENDOR_STATUSES.get((problem.kind, problem.status), (status, status_name))
     details: list[Any] = [*_list_objects(google_error.get("details"))]

@@ -6,7 +6,7 @@ snapshot in which later numbers replace earlier ones field by field. A reply is 
 """
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, assert_never, cast
 
 from msgspec import Raw, structs
 
@@ -118,8 +118,10 @@ class MessagesDecoder(FrameDecoder):
                 raise read_error_event(frame.data)
             case Unknown():
                 yield self._decode_unknown(frame)
-            case _:
+            case BlockDelta() | Ping():
                 pass
+            case _:
+                assert_never(event)
 
     def _decode_unknown(self, frame: Frame) -> events.Event:
         members = decode_object(frame.data)

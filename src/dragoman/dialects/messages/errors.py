@@ -13,7 +13,7 @@ from msgspec import Raw
 from dragoman.core.problems import Kind, Problem
 from dragoman.dialects.messages.wire import NAME
 from dragoman.dialects.record import STATUS_KINDS, ErrorReply
-from dragoman.wire.json import Malformed, decode, decode_object, encode, with_members
+from dragoman.wire.json import Malformed, decode, decode_object, encode, get_text, with_members
 from dragoman.wire.pointer import split
 
 _KINDS: dict[str, Kind] = {
@@ -68,11 +68,11 @@ _MAX_TEXT = 500
 def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem:
     """Parse an error reply of any format; never raises."""
     error = _find_error(body)
-    kind = _KINDS.get(_get_text(error, "type")) or STATUS_KINDS.get(status)
+    kind = _KINDS.get(get_text(error, "type")) or STATUS_KINDS.get(status)
     if kind is None:
         kind = "internal" if status >= 500 else "invalid_request"
     message = (
-        _get_text(error, "message")
+        get_text(error, "message")
         or _read_plain_text(body)
         or f"the upstream returned HTTP status {status} without an error message"
     )
@@ -90,8 +90,8 @@ def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem
 def read_error_event(data: bytes) -> Problem:
     """Parse an `event: error` frame, which has no HTTP status."""
     error = _find_error(data)
-    message = _get_text(error, "message") or "the upstream reported an error without a message"
-    kind = _refine_kind(_KINDS.get(_get_text(error, "type"), "internal"), message)
+    message = get_text(error, "message") or "the upstream reported an error without a message"
+    kind = _refine_kind(_KINDS.get(get_text(error, "type"), "internal"), message)
     return Problem(kind, message, status=_STATUSES[kind], code=_find_code(error), detail=data, detail_dialect=NAME)
 
 
@@ -109,11 +109,6 @@ def _find_error(body: bytes) -> dict[str, Any]:
     if isinstance(error, str):
         return {"message": error}
     return cast("dict[str, Any]", error) if isinstance(error, dict) else members
-
-
-def _get_text(error: dict[str, Any], name: str) -> str:
-    value = error.get(name)
-    return value if isinstance(value, str) else ""
 
 
 def _find_code(error: dict[str, Any]) -> str | None:

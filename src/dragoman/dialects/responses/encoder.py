@@ -7,7 +7,7 @@ for Codex and as an `error` event, both flat and nested, for OpenAI's SDKs.
 """
 
 import re
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec import Raw, structs
 
@@ -130,8 +130,10 @@ class ResponsesEncoder(Encoder):
                 return self._finish(finish)
             case events.Failed(problem):
                 return self._fail(problem)
-            case _:
+            case events.PartSigned() | events.PartCited() | events.PartNative() | events.Native():
                 pass
+            case _:
+                assert_never(event)
         return b""
 
     def _write_event(self, name: str, rest: bytes) -> bytes:

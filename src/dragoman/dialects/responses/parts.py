@@ -99,15 +99,11 @@ def read_citation(raw: bytes) -> Citation:
     return Citation(
         NAME,
         raw,
-        url=_as_text(members.get("url")),
-        title=_as_text(members.get("title")) or _as_text(members.get("filename")),
+        url=json.get_text(members, "url"),
+        title=json.get_text(members, "title") or json.get_text(members, "filename"),
         start=start if isinstance(start, int) else None,
         end=end if isinstance(end, int) else None,
     )
-
-
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _read_mark(part: MARKED, fields: dict[str, bytes] | None) -> tuple[str | None, Extras | None]:
@@ -169,26 +165,17 @@ def _read_source(
     data: str | None, url: str | None, file_id: str | None, where: str
 ) -> tuple[str, Inline | Link | Stored, str, dict[str, bytes]]:
     """Choose the source of the content: data, then URL, then file id; the others stay in extras."""
-    rest: dict[str, bytes] = {}
-    if data is not None:
-        if url is not None:
-            rest["/file_url"] = json.encode(url)
-        if file_id is not None:
-            rest["/file_id"] = json.encode(file_id)
-        found = split_data_url(data)
-        if found is None:
-            return "", Inline(data), BARE_DATA, rest
+    content = data if data is not None else url
+    if content is None:
+        if file_id is None:
+            raise Problem("invalid_request", "an image or file needs a URL, data or a file_id", where=where)
+        return "", Stored(ISSUER, file_id), INPUT, {}
+    unused = {"/file_url": url if data is not None else None, "/file_id": file_id}
+    rest = {pointer: json.encode(value) for pointer, value in unused.items() if value is not None}
+    found = split_data_url(content)
+    if found is not None:
         return found[0], Inline(found[1]), INPUT, rest
-    if url is not None:
-        if file_id is not None:
-            rest["/file_id"] = json.encode(file_id)
-        found = split_data_url(url)
-        if found is None:
-            return "", Link(url), INPUT, rest
-        return found[0], Inline(found[1]), INPUT, rest
-    if file_id is not None:
-        return "", Stored(ISSUER, file_id), INPUT, rest
-    raise Problem("invalid_request", "an image or file needs a URL, data or a file_id", where=where)
+    return ("", Link(content), INPUT, rest) if data is None else ("", Inline(content), BARE_DATA, rest)
 
 
 def split_data_url(url: str) -> tuple[str, str] | None:

@@ -6,7 +6,7 @@ requires, and echoes the client's request if there is one.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec import Raw, Struct
 from msgspec.json import Decoder
@@ -293,8 +293,10 @@ def find_outcome(finish: Finish, parts: Iterable[AnyPart]) -> Outcome:
             return _find_filter_outcome(received)
         case "other":
             return _find_other_outcome(finish)
-        case _:
+        case "stop" | "tool_calls" | "refused":
             return Outcome("completed")
+        case _:
+            assert_never(finish.reason)
 
 
 def _find_filter_outcome(parts: list[AnyPart]) -> Outcome:

@@ -17,7 +17,7 @@ has only one meaning.
 
 import json as decoding
 import re
-from typing import Any, NoReturn
+from typing import Any, NoReturn, assert_never
 
 from msgspec import Raw, Struct
 
@@ -298,8 +298,10 @@ class CallParser:
                 return ParsedCalls(calls, end, (FENCE, *closers), is_open)
             case BrokenCall(is_tagged):
                 return BrokenCall(is_tagged, is_fenced=True)
-            case _:
+            case NoCall():
                 return found
+            case _:
+                assert_never(found)
 
     def read_line(self, at: int) -> Attempt:
         """Parse the text from a line that starts with the keyword `TOOL_CALL`."""

@@ -5,11 +5,11 @@ set up, so that it continues with its prompts; the project that it names is retu
 """
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from dragoman.core.problems import Problem
 from dragoman.gateway.catalogue import Catalogue
-from dragoman.wire.json import Malformed, decode, encode
+from dragoman.wire.json import Malformed, as_object, decode, encode
 
 _PROJECT = "dragoman"
 _TIER = {"id": "standard-tier", "name": "Dragoman", "description": "Answered by the gateway's upstreams"}
@@ -59,4 +59,4 @@ def _decode_body(body: bytes) -> dict[str, Any]:
         decoded = decode(body)
     except Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None
-    return cast("dict[str, Any]", decoded) if isinstance(decoded, dict) else {}
+    return as_object(decoded)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from time import time
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Raw, structs
 
@@ -198,7 +198,7 @@ def _parse_metadata(members: Mapping[str, Raw]) -> bytes:
     value: Any = json.decode(members["metadata"]) if "metadata" in members else None
     if value is None:
         return b"{}"
-    pairs = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    pairs = json.as_object(value)
     if not isinstance(value, dict) or len(pairs) > _MAX_METADATA or not all(isinstance(v, str) for v in pairs.values()):
         raise Problem(
             "invalid_request", f"metadata must be an object of at most {_MAX_METADATA} strings", where="/metadata"

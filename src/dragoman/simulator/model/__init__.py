@@ -3,12 +3,10 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dragoman.simulator.model.usage import PromptCache, count_request_tokens, count_usage
-
 if TYPE_CHECKING:
     from dragoman.simulator.model.responder import answer
 
-__all__ = ["PromptCache", "answer", "count_request_tokens", "count_usage"]
+__all__ = ["answer"]
 
 
 def __getattr__(name: str) -> Any:

@@ -20,17 +20,17 @@ from dragoman.simulator.apis.conversation import (
     RequestResult,
     RequestTurn,
 )
-from dragoman.simulator.model.filler import fill
-from dragoman.simulator.model.planner import PlannedCall, ToolCandidate, plan_calls, plan_forced_call, read_tools
-from dragoman.simulator.model.prompt import Evidence, read_clause
-from dragoman.simulator.model.schema import encode, load_schema
-from dragoman.simulator.model.usage import (
+from dragoman.simulator.apis.usage import (
     CHARACTERS_PER_TOKEN,
     PromptCache,
     count_call_tokens,
     count_text_tokens,
     count_usage,
 )
+from dragoman.simulator.model.filler import fill
+from dragoman.simulator.model.planner import PlannedCall, ToolCandidate, plan_calls, plan_forced_call, read_tools
+from dragoman.simulator.model.prompt import Evidence, read_clause
+from dragoman.simulator.model.schema import encode, load_schema
 
 _PREFIX = "[dragoman simulator]"
 _REPLY_TEMPLATES = (

@@ -14,7 +14,7 @@ from dragoman.simulator.apis.gemini.request import (
     describe_vertex_error,
 )
 from dragoman.simulator.apis.rule import CheckContext, Json, PathCheck, Rule, Violation
-from dragoman.simulator.model.usage import count_request_tokens
+from dragoman.simulator.apis.usage import count_request_tokens
 
 _ROLES = frozenset({"user", "model"})
 _RESULT_ROLES = frozenset({"user", "model", "function", "tool"})

@@ -24,7 +24,7 @@ from dragoman.simulator.apis.gemini.read import ENUM, is_thinking
 from dragoman.simulator.apis.gemini.request import GeminiRequest
 from dragoman.simulator.apis.gemini.signatures import issue_continuation_token, read_continuation_token, sign
 from dragoman.simulator.apis.rule import Json
-from dragoman.simulator.model.usage import count_text_tokens
+from dragoman.simulator.apis.usage import count_text_tokens
 
 _FINISHES = {
     "stop": "STOP",

@@ -13,7 +13,7 @@ from dragoman.simulator.apis.messages.errors import (
 from dragoman.simulator.apis.messages.read import read_model_request
 from dragoman.simulator.apis.messages.request import MessagesRequest, as_list, define_rule, find_output_schemas
 from dragoman.simulator.apis.rule import CheckContext, Json, PathCheck, Rule, Violation, when_set
-from dragoman.simulator.model.usage import count_request_tokens
+from dragoman.simulator.apis.usage import count_request_tokens
 
 _MEGABYTE = 1 << 20
 _MOST_BYTES = 32 * _MEGABYTE

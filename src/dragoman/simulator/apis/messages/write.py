@@ -23,7 +23,7 @@ from dragoman.simulator.apis.messages.signatures import (
     sign,
 )
 from dragoman.simulator.apis.rule import Json
-from dragoman.simulator.model.usage import count_text_tokens
+from dragoman.simulator.apis.usage import count_text_tokens
 from dragoman.wire.json import decode, encode
 
 _ENDS = {

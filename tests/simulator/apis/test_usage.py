@@ -1,7 +1,8 @@
 """Token counts, and the prefix cache."""
 
 from dragoman.simulator.apis.conversation import ModelRequest, RequestTurn
-from dragoman.simulator.model import PromptCache, answer, count_request_tokens
+from dragoman.simulator.apis.usage import PromptCache, count_request_tokens
+from dragoman.simulator.model import answer
 from simulator.model.asked import TOOLS, after, build_ask
 
 LONG = RequestTurn(role="system", text="Be brief. " * 600)

@@ -3,8 +3,9 @@
 import hashlib
 from collections import OrderedDict
 
+from msgspec.json import encode
+
 from dragoman.simulator.apis.conversation import Answer, AnswerUsage, Call, ModelRequest
-from dragoman.simulator.model.schema import encode
 
 CHARACTERS_PER_TOKEN = 4
 _PER_TURN = 4
@@ -83,4 +84,10 @@ def _split_parts(request: ModelRequest) -> list[tuple[int, str]]:
 
 
 def _encode_text(value: dict[str, object] | str) -> str:
-    return value if isinstance(value, str) else encode(value).decode()
+    """Return a value as JSON, a text as it is; empty if the value cannot be encoded."""
+    if isinstance(value, str):
+        return value
+    try:
+        return encode(value).decode()
+    except (ValueError, TypeError, RecursionError):
+        return ""
