@@ -124,11 +124,11 @@ class App:
             if opened is None:
                 await self._gateway.generate(context)
             elif opened.again is not None:
-                await resend_answer(opened.again, request, exchange, record)
+                await resend_answer(opened.again, context)
             elif opened.question.is_background:
                 turn = await self._background.begin(opened, partial(self._quotas.release, key))
                 runs_in_background = True
-                await stored.send_queued(self._background, turn, exchange, record)
+                await stored.send_queued(self._background, turn, context)
             else:
                 context.request, context.recorder = opened.client_request, self._conversations.build_recorder(opened)
                 await self._gateway.generate(context)
