@@ -174,7 +174,7 @@ class Interception:
         return InterceptTable(upstream=name)
 
     def _find_destination(self, table: InterceptTable) -> UpstreamAddress:
-        target = self._routes.find_named(table.upstream, "gemini-")
+        target = self._routes.find_named(table.upstream, dialect_named(DIALECT).api.default_model)
         site = getattr(target.upstream, "site", None) if target is not None else None
         if target is None or site is None:
             raise Problem("not_found", f"there is no upstream {table.upstream!r} with the Gemini API")
