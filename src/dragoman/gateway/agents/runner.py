@@ -227,10 +227,7 @@ class _ApprovalRunner:
     async def _find_saved_result(self, key: str) -> ToolResult | None:
         with contextlib.suppress(Unavailable, ValueError):
             found = await self._store.find_blobs(self._owner, [key])
-            parts = _all_parts(decode_messages(found[key])) if key in found else []
+            messages = decode_messages(found[key]) if key in found else ()
+            parts = (part for message in messages for part in message.parts)
             return next((part for part in parts if isinstance(part, ToolResult)), None)
         return None
-
-
-def _all_parts(messages: Sequence[Message]) -> list[AnyPart]:
-    return [part for message in messages for part in message.parts]
