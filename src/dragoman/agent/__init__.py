@@ -11,6 +11,7 @@ from dragoman.agent.limits import Control, Limits, Statistics, StopReason
 from dragoman.agent.loop import Agent
 from dragoman.agent.model import Model
 from dragoman.agent.runtime import InProcess, Job, JobRunner, RunState, Runtime, Status, WatchedRuntime, Within, Work
+from dragoman.agent.runtime import JobRunner as Carrier  # its documented name in earlier versions
 from dragoman.agent.steps import (
     ApprovalAsked,
     CallEnded,
@@ -49,6 +50,7 @@ __all__ = [  # noqa: RUF022  grouped by purpose
     "InProcess",
     "Within",
     "JobRunner",
+    "Carrier",
     "Job",
     "RunState",
     "Status",

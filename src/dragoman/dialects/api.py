@@ -32,8 +32,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
     operation: Operation
     stream: bool = False
-    google: bool = False
-    """Google's rules: a stream is a JSON array unless `alt=sse` is set; countTokens may wrap a whole request."""
+    streams_array: bool = False
+    """A stream is a JSON array unless `alt=sse` is set."""
     convert: Callable[[bytes], bytes] | None = None
     """Converts a body that some clients send in another format; None if the API has only one."""
     in_url: bool = False

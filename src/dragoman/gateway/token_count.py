@@ -1,23 +1,20 @@
 """Counts the tokens of a request with the upstream's counter, or estimates them and marks the result as an estimate."""
 
 from dragoman.core.problems import Problem
-from dragoman.dialects.record import Call, TokenCountFormat
+from dragoman.dialects.record import TokenCountFormat
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.errors import build_body_error, map_failure, map_rejection
+from dragoman.gateway.errors import map_failure, map_rejection
 from dragoman.gateway.record import Record
 from dragoman.gateway.router import Target
 from dragoman.gateway.upstream_call import UpstreamClient, translate
 from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
-from dragoman.wire.shape import non_null_bytes
-from dragoman.wire.splice import remove_member
 
 _BYTES_PER_TOKEN = 4
 _NO_COUNTER_STATUSES = frozenset({404, 405, 501})
 """Statuses with which a compatible server says that it has no counter."""
-_WHOLE_REQUEST = "generateContentRequest"
 
 
 async def count_tokens(
@@ -53,32 +50,6 @@ def _find_count_format(dialect: str) -> TokenCountFormat:
     if form is None:
         raise Problem("not_found", "this API has no token count endpoint", code="unknown_url")
     return form
-
-
-def unwrap_request(call: Call) -> Call:
-    """Take the request out of the `generateContentRequest` field of a Gemini count request."""
-    try:
-        members = json.decode_object(call.body)
-    except json.Malformed as error:
-        raise build_body_error(error) from None
-    whole = non_null_bytes(members.get(_WHOLE_REQUEST))
-    if whole is None:
-        return call
-    if json.first_byte(whole) != b"{":
-        raise Problem("invalid_request", f"{_WHOLE_REQUEST} must be an object", where=f"/{_WHOLE_REQUEST}")
-    return Call(whole, call.model)
-
-
-def parse_code_assist_count(body: bytes) -> Call:
-    """Parse a Code Assist count request: the model is in the inner request, and the envelope has no other fields."""
-    try:
-        request = bytes(json.decode_object(body)["request"])
-        model = json.decode(json.decode_object(request)["model"])
-        return Call(remove_member(request, "model"), str(model).removeprefix("models/"))
-    except json.Malformed as error:
-        raise build_body_error(error) from None
-    except KeyError as error:
-        raise Problem("invalid_request", f"{error} is required", where="/request") from None
 
 
 def _parse_count(body: bytes, member: str) -> int:

@@ -19,7 +19,7 @@ from msgspec import Struct, structs
 
 from dragoman.core.events import Event
 from dragoman.core.losses import Loss, Strict
-from dragoman.core.parts import AnyPart, Text, ToolCall, ToolResult
+from dragoman.core.parts import AnyPart, Text, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.intercept.document import ObjectFields, items_of
@@ -139,10 +139,14 @@ def render_result_parts(
     results: Sequence[ToolResult], group: Group, request: Request, dialect: str
 ) -> tuple[bytes, ...]:
     """Render each result as parts of a Gemini turn; the media of a result follow it as separate parts."""
-    calls = Message(role="assistant", parts=tuple(_drop_signature(call) for call in group.caller_calls))
+    unsigned = tuple(structs.replace(call, signature=None, extras=None) for call in group.caller_calls)
     results_request = Request(
         model=request.model,
-        messages=(_FILLER_MESSAGE, calls, Message(role="user", parts=tuple(results))),
+        messages=(
+            _FILLER_MESSAGE,
+            Message(role="assistant", parts=unsigned),
+            Message(role="user", parts=tuple(results)),
+        ),
         tools=request.tools,
     )
     body = translate_core_request(results_request, DIALECT, request.model, TranslationOptions(source=dialect)).call.body
@@ -154,10 +158,6 @@ def render_result_parts(
         elif rendered:
             rendered[-1].append(part)
     return tuple(b",".join(parts) for parts in rendered)
-
-
-def _drop_signature(call: ToolCall) -> ToolCall:
-    return structs.replace(call, signature=None, extras=None)
 
 
 def _rename_result(part: bytes, call: CapturedToolCall) -> bytes:

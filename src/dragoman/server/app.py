@@ -21,7 +21,6 @@ from dragoman.gateway.conversations.repeats import resend_answer
 from dragoman.gateway.duplicate_keys import DuplicateKeyChecker
 from dragoman.gateway.passthrough import drop_key
 from dragoman.gateway.record import Record
-from dragoman.gateway.token_count import parse_code_assist_count
 from dragoman.http.exchange import ClientDisconnected, Exchange
 from dragoman.http.message import Headers, Request
 from dragoman.interpreter.translate import CACHES
@@ -124,11 +123,11 @@ class App:
             if opened is None:
                 await self._gateway.generate(context)
             elif opened.again is not None:
-                await resend_answer(opened.again, request, exchange, record)
+                await resend_answer(opened.again, context)
             elif opened.question.is_background:
                 turn = await self._background.begin(opened, partial(self._quotas.release, key))
                 runs_in_background = True
-                await stored.send_queued(self._background, turn, exchange, record)
+                await stored.send_queued(self._background, turn, context)
             else:
                 context.request, context.recorder = opened.client_request, self._conversations.build_recorder(opened)
                 await self._gateway.generate(context)
@@ -146,19 +145,17 @@ class App:
             value = require_distinct_keys(body)
         else:
             value = self._duplicate_keys.require_distinct(body, dialect_named(path.dialect))
+        if path.convert is not None:
+            body = path.convert(body)
         if path.in_session:
             call, options = parse_session_request(body)
         elif path.in_url:
             call = Call(body, path.model, path.stream)
-        elif path.wrapped and path.operation == "count":
-            call = parse_code_assist_count(body)
         else:
             call = read_call(body, value)
             if path.wrapped:
                 call = Call(body, call.model, path.stream)
-            elif path.convert is not None:
-                call = Call(path.convert(body), call.model, call.stream)
-        is_json_array = path.google and path.stream and request.query.get("alt") != "sse"
+        is_json_array = path.streams_array and path.stream and request.query.get("alt") != "sse"
         client_request = ClientRequest(
             dialect=path.dialect,
             call=call,

@@ -9,7 +9,7 @@ are sent in the client's dialect.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from dragoman.core.losses import Strict
 from dragoman.core.problems import Kind, Problem
@@ -22,7 +22,6 @@ from dragoman.gateway.passthrough import ModelBody, PassthroughRequest, parse_mo
 from dragoman.gateway.record import Record, build_response_headers
 from dragoman.gateway.retry import client_may_retry
 from dragoman.gateway.router import Routes, Target
-from dragoman.gateway.token_count import unwrap_request
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON_HEADERS, Headers, Request
 from dragoman.server import mcp
@@ -119,8 +118,6 @@ class Endpoints:
 
     async def _count_tokens(self, exchange: Exchange, path: PathMatch, key: Key, record: Record) -> None:
         request, _ = self._read_request(exchange.request, path, key)
-        if path.google and not path.wrapped:
-            request = structs.replace(request, call=unwrap_request(request.call))
         conversations = self._services.gateway_services.conversations
         options = conversations.read_options(request, exchange.request.headers_by_name)
         opened = await conversations.load(request, options) if options is not None else None

@@ -174,7 +174,7 @@ class Interception:
         return InterceptTable(upstream=name)
 
     def _find_destination(self, table: InterceptTable) -> UpstreamAddress:
-        target = self._routes.find_named(table.upstream, "gemini-")
+        target = self._routes.find_named(table.upstream, dialect_named(DIALECT).api.default_model)
         site = getattr(target.upstream, "site", None) if target is not None else None
         if target is None or site is None:
             raise Problem("not_found", f"there is no upstream {table.upstream!r} with the Gemini API")
@@ -232,7 +232,7 @@ async def answer_caller(
     )
     record.losses = caller_request.losses
     record.note_attempt(bound.session.name.entry, "")
-    reply = CallerReply(client_request, record, DIALECT)
+    reply = CallerReply(context, DIALECT)
     if client_request.call.stream:
         context.heartbeat = Heartbeat(client_request, context.exchange, record)
     async with aclosing(
@@ -297,14 +297,14 @@ class InterceptSessionStore:
 class CallerReply:
     """Adapts the events of one reply from the dialect `source` to the caller's dialect."""
 
-    def __init__(self, client_request: ClientRequest, record: Record, source: str) -> None:
-        source_dialect, target_dialect = dialect_named(source), dialect_named(client_request.dialect)
-        self._record = record
+    def __init__(self, context: RequestContext, source: str) -> None:
+        source_dialect, target_dialect = dialect_named(source), dialect_named(context.request.dialect)
+        self._record = context.record
         self._prefix = target_dialect.reply_prefix
         self._ledger = open_reply_ledger(source_dialect)
         self._pipeline = ReplyPipeline(NO_UNDO)
         if source_dialect is not target_dialect:
-            options = ReplyOptions(salt=record.id, is_whole=not client_request.call.stream)
+            options = ReplyOptions(salt=context.record.id, is_whole=not context.request.call.stream)
             adapter = EventAdapter(source_dialect, target_dialect, self._ledger, options)
             self._pipeline = ReplyPipeline(NO_UNDO, adapter.feed)
 

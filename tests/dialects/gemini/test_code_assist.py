@@ -1,5 +1,8 @@
 import json
 
+import pytest
+
+from dragoman.core.problems import Problem
 from dragoman.core.traits import Traits
 from dragoman.dialects.gemini import DIALECT, code_assist
 from dragoman.dialects.record import Call
@@ -62,3 +65,26 @@ def test_the_envelope_is_left_behind_for_a_client_that_does_not_use_it():
 def test_wrapping_is_one_level():
     assert code_assist.wrap_response(b'{"a":1}') == b'{"response":{"a":1}}'
     assert code_assist.wrap_request(b'{"contents":[]}', "m") == b'{"model":"m","request":{"contents":[]}}'
+
+
+def test_a_count_request_has_its_model_inside_and_is_wrapped_like_all_others():
+    inner = b'{"model":"models/gemini-x","contents":[]}'
+    wrapped = code_assist.wrap_count(b'{"request":' + inner + b"}")
+    assert json.loads(wrapped) == {"model": "gemini-x", "request": {"contents": []}}
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"{}", b'{"request":3}', b'{"request":{}}'])
+def test_a_count_request_without_a_model_is_rejected(body):
+    with pytest.raises(Problem) as raised:
+        code_assist.wrap_count(body)
+    assert raised.value.kind == "invalid_request"
+
+
+def test_a_whole_request_in_a_count_request_is_what_is_counted():
+    whole = b'{"model":"models/x","contents":[]}'
+    assert code_assist.unwrap_count(b'{"generateContentRequest":' + whole + b"}") == whole
+    for body in (b'{"contents":[]}', b'{"generateContentRequest":null}'):
+        assert code_assist.unwrap_count(body) == body
+    with pytest.raises(Problem) as raised:
+        code_assist.unwrap_count(b'{"generateContentRequest":3}')
+    assert raised.value.where == "/generateContentRequest"

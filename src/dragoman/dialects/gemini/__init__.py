@@ -1,7 +1,7 @@
 """The Gemini dialect: generateContent, with the variants of Vertex and Code Assist."""
 
 from dragoman.dialects.api import READ_METHODS, Api, Endpoint, Operation, ServedPath
-from dragoman.dialects.gemini.code_assist import is_wrapped, unwrap_request
+from dragoman.dialects.gemini.code_assist import is_wrapped, unwrap_count, unwrap_request, wrap_count
 from dragoman.dialects.gemini.compat import (
     IMPLIED,
     IMPLIED_REPLIES,
@@ -33,13 +33,15 @@ _OTHER_RESOURCES = (
 
 def _build_method_path(name: str, operation: Operation, *, stream: bool = False) -> ServedPath:
     """Return the path of a method of a model, such as `models/NAME:generateContent`."""
-    endpoint = Endpoint(operation=operation, stream=stream, google=True, in_url=True)
+    convert = unwrap_count if operation == "count" else None
+    endpoint = Endpoint(operation=operation, stream=stream, streams_array=True, in_url=True, convert=convert)
     return ServedPath(rf"{_MODELS}/(?P<model>.+):{name}", endpoint, is_pattern=True, ending=f":{name}")
 
 
 def _build_code_assist_path(name: str, operation: Operation, *, stream: bool = False) -> ServedPath:
     """Return the path of a method of Code Assist, such as `/v1internal:generateContent`."""
-    endpoint = Endpoint(operation=operation, stream=stream, google=True, wrapped=True)
+    convert = wrap_count if operation == "count" else None
+    endpoint = Endpoint(operation=operation, stream=stream, streams_array=True, wrapped=True, convert=convert)
     return ServedPath(rf"/v1internal:(?P<name>{name})", endpoint, is_pattern=True)
 
 

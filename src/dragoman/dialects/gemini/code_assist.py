@@ -1,4 +1,4 @@
-"""Wraps and unwraps Code Assist's envelope, which nests the request and the reply one level deeper.
+"""Wraps and unwraps Code Assist's envelope, which nests the request and the reply one level deeper, and count requests.
 
 A request is `{"model", "project", "request": {...}}`; a reply and every chunk of a stream is `{"response": {...},
 "traceId"}`. The envelope members of a reply that `MEMBERS` lists are kept in the reply's extras.
@@ -7,15 +7,18 @@ A request is `{"model", "project", "request": {...}}`; a reply and every chunk o
 import re
 from collections.abc import Mapping
 
+from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.dialects.record import Call
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
-from dragoman.wire.splice import graft
+from dragoman.wire.shape import non_null_bytes
+from dragoman.wire.splice import graft, remove_member
 
 SPELLING = "code_assist"
 """The value in `Request.spelling` that marks a request received in the envelope."""
 INNER = "/request"
+_WHOLE_REQUEST = "generateContentRequest"
 _WRAPPED = re.compile(rb'\s*(?:data:\s*)?\{\s*"(?:response|traceId)"')
 _SESSION = frozenset({"session_id", "sessionId"})
 """Members that Code Assist accepts inside the envelope and the plain API rejects."""
@@ -50,6 +53,29 @@ def unwrap_request(call: Call) -> tuple[Call, tuple[str, ...]] | None:
         lost.extend(f"{INNER}/{name}" for name in sorted(sessions))
     model_name = model.removeprefix("models/") if isinstance(model, str) else ""
     return Call(body, model_name or call.model, call.stream), tuple(lost)
+
+
+def unwrap_count(body: bytes) -> bytes:
+    """Take the request out of the `generateContentRequest` field of a count request, if it has one."""
+    try:
+        whole = non_null_bytes(json.decode_object(body).get(_WHOLE_REQUEST))
+    except json.Malformed as error:
+        raise Problem("invalid_request", error.message, where=error.where) from None
+    if whole is not None and json.first_byte(whole) != b"{":
+        raise Problem("invalid_request", f"{_WHOLE_REQUEST} must be an object", where=f"/{_WHOLE_REQUEST}")
+    return body if whole is None else whole
+
+
+def wrap_count(body: bytes) -> bytes:
+    """Move the model of a count request to where the envelope of all other requests has it."""
+    try:
+        request = bytes(json.decode_object(body)["request"])
+        model = str(json.decode(json.decode_object(request)["model"]))
+    except json.Malformed as error:
+        raise Problem("invalid_request", error.message, where=error.where) from None
+    except KeyError as error:
+        raise Problem("invalid_request", f"{error} is required", where="/request") from None
+    return wrap_request(remove_member(request, "model"), model.removeprefix("models/"))
 
 
 def wrap_request(body: bytes, model: str) -> bytes:

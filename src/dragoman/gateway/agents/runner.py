@@ -104,7 +104,7 @@ class Agents:
         async with AsyncExitStack() as stack:
             if conversation is not None:
                 await stack.enter_async_context(hold_conversation(self._store, conversation))
-            request, reply.approved_calls = await self._prepare_request(toolset, client_request, record)
+            request, reply.approved_calls = await self._prepare_request(toolset, context)
             steps = await stack.enter_async_context(aclosing(self._run_steps(loop, request, run, owner)))
             wants_format = toolset.client_request.output is not None and toolset.client_request.output.kind != "text"
             shown_steps = drop_interim_texts(steps) if wants_format else steps
@@ -124,20 +124,21 @@ class Agents:
                 yield event
 
     async def _prepare_request(
-        self, toolset: Toolset, client_request: ClientRequest, record: Record
+        self, toolset: Toolset, context: RequestContext
     ) -> tuple[Request, Sequence[tuple[ToolCall, ToolResult]]]:
         """Return the request for the agent loop, and the approved calls that were run for it.
 
         Hidden turns are restored in its history. Tools that need approval are declared as if they were the client's.
         """
-        request, remote = toolset.request, dialect_named(client_request.dialect).remote
+        client_request, request = context.request, toolset.request
+        remote = dialect_named(client_request.dialect).remote
         messages = request.messages
         if remote is not None and toolset.server_errors:
             messages = remote.restore_calls(messages, self.servers)
         losses = await self._hidden_turns.find_unrestorable(client_request.owner, messages)
         if client_request.strict:
             reject_losses(losses, strict=client_request.strict)
-        record.losses = (*record.losses, *losses)
+        context.record.losses = (*context.record.losses, *losses)
         messages = await self._hidden_turns.restore(client_request.owner, messages)
         applied = await apply_approvals(
             messages,
@@ -226,10 +227,7 @@ class _ApprovalRunner:
     async def _find_saved_result(self, key: str) -> ToolResult | None:
         with contextlib.suppress(Unavailable, ValueError):
             found = await self._store.find_blobs(self._owner, [key])
-            parts = _all_parts(decode_messages(found[key])) if key in found else []
+            messages = decode_messages(found[key]) if key in found else ()
+            parts = (part for message in messages for part in message.parts)
             return next((part for part in parts if isinstance(part, ToolResult)), None)
         return None
-
-
-def _all_parts(messages: Sequence[Message]) -> list[AnyPart]:
-    return [part for message in messages for part in message.parts]

@@ -13,13 +13,12 @@ from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.context import RequestContext
 from dragoman.gateway.conversation_recorder import MemberInjector
 from dragoman.gateway.conversations.history import Continuation, NewItems, parse_messages
 from dragoman.gateway.conversations.options import ConversationOptions
 from dragoman.gateway.heartbeat import Heartbeat
-from dragoman.gateway.record import Record, build_response_headers
-from dragoman.http.exchange import Exchange
+from dragoman.gateway.record import build_response_headers
 from dragoman.http.message import JSON_HEADERS
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Turn
@@ -89,12 +88,13 @@ def _require_same_request(last: Turn, digest: str, name: str) -> Turn:
 _ECHOED_MEMBERS = ("store", "previous_response_id", "conversation")
 
 
-async def resend_answer(turn: Turn, client_request: ClientRequest, exchange: Exchange, record: Record) -> None:
+async def resend_answer(turn: Turn, context: RequestContext) -> None:
     """Send the reply of a turn again, whole or as a stream."""
+    exchange, record = context.exchange, context.record
     record.status = 200
     record.note_first_token()
-    if client_request.call.stream:
-        heartbeat = Heartbeat(client_request, exchange, record)
+    if context.request.call.stream:
+        heartbeat = Heartbeat(context.request, exchange, record)
         heartbeat.start_stream()
         await exchange.end(heartbeat.frame_end(render_stream(turn)))
     else:

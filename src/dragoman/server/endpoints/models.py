@@ -31,12 +31,7 @@ async def list_models(
         return render_page(dialect, shown, query)
     if not allows(model):
         raise Problem("not_found", f"model {model!r} does not exist", code="model_not_found")
-    return render_model(dialect, await catalogue.find_entry(model))
-
-
-def render_model(dialect: str, entry: ModelEntry) -> bytes:
-    """Render one model."""
-    return json.encode(_render_row(dialect, entry))
+    return json.encode(_render_row(dialect, await catalogue.find_entry(model)))
 
 
 def render_page(dialect: str, entries: Sequence[ModelEntry], query: Query) -> bytes:

@@ -8,12 +8,13 @@ from msgspec import Raw
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.api import Endpoint
+from dragoman.gateway.context import RequestContext
 from dragoman.gateway.conversation_recorder import build_unavailable_error
 from dragoman.gateway.conversations.background import Background, iter_events_after
 from dragoman.gateway.conversations.repeats import render_stream
 from dragoman.gateway.errors import build_body_error
 from dragoman.gateway.heartbeat import SSE_HEADERS
-from dragoman.gateway.record import Record, build_response_headers
+from dragoman.gateway.record import build_response_headers
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON_HEADERS
 from dragoman.server.endpoints import conversations
@@ -121,8 +122,9 @@ async def handle_request(background: Background, path: Endpoint, owner: str, exc
         raise build_body_error(error) from None
 
 
-async def send_queued(background: Background, turn: Turn, exchange: Exchange, record: Record) -> None:
+async def send_queued(background: Background, turn: Turn, context: RequestContext) -> None:
     """Send a background response: its events as they come, or its queued state."""
+    exchange, record = context.exchange, context.record
     record.status, record.outcome = 200, "answered"
     if record.stream:
         await _send_stream(background.watch_events(turn), exchange, build_response_headers(record, SSE_HEADERS))
