@@ -76,6 +76,14 @@ def map_failure(failure: ConnectionFailure, name: str) -> Problem:
             return Problem("unreachable", f"upstream {name!r} cannot be reached or closed the connection too early")
 
 
+def build_credentials_error(name: str, detail: str | None = None, *, is_setup: bool = False) -> Problem:
+    """Return the error for an upstream that rejects the gateway's credentials, in its setup or in a request."""
+    message = (
+        f"setup of the upstream {name} failed" if is_setup else f"upstream {name!r} rejected the gateway's credentials"
+    )
+    return Problem("internal", message if detail is None else f"{message}: {detail}", status=502, code="credentials")
+
+
 def map_rejection(
     rejection: Rejection, target: Target, translation: Translation, dialect: str, document: bytes
 ) -> Problem:
@@ -83,8 +91,7 @@ def map_rejection(
     source, client = dialect_named(target.upstream.dialect), dialect_named(dialect) if dialect else None
     problem = source.parse_error(rejection.status, dict(rejection.headers), rejection.body)
     if rejection.status in _KEY_REJECTED or problem.kind == "authentication":
-        message = f"upstream {target.upstream.name!r} rejected the gateway's credentials: {problem.message}"
-        return Problem("internal", message, status=502, code="credentials")
+        return build_credentials_error(target.upstream.name, problem.message)
     if source is client and not target.text_calls:
         problem = add_code(problem, document)
     elif client is not None and translation.request is not None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import require_distinct_keys
-from dragoman.gateway.errors import build_body_error, map_failure
+from dragoman.gateway.errors import build_body_error, build_credentials_error, map_failure
 from dragoman.gateway.record import Record, build_response_headers
 from dragoman.gateway.redact import credentials_of, redact_known
 from dragoman.gateway.router import Target
@@ -105,8 +105,7 @@ async def _read_error(incoming: Incoming, outgoing: Outgoing, target: Target) ->
         return body
     problem = dialect_named(target.upstream.dialect).parse_error(incoming.status, dict(incoming.headers), body)
     if problem.kind == "authentication":
-        message = f"upstream {target.upstream.name!r} rejected the gateway's credentials"
-        raise Problem("internal", message, status=502, code="credentials")
+        raise build_credentials_error(target.upstream.name)
     return body
 
 

@@ -23,7 +23,7 @@ from dragoman.gateway.agents.settings import build_price, find_price_table
 from dragoman.gateway.agents.toolset import AgentRegistry, ToolServers, find_unknown_tools, parse_origin
 from dragoman.gateway.conversations.load import ConversationLoader
 from dragoman.gateway.conversations.runner import LocalJobRunner
-from dragoman.gateway.errors import map_failure
+from dragoman.gateway.errors import build_credentials_error, map_failure
 from dragoman.gateway.generate import Gateway, Timing
 from dragoman.gateway.media import MediaFetcher, MediaLimits
 from dragoman.gateway.redact import redact
@@ -268,8 +268,7 @@ async def _send_setup_request(
         raise map_failure(failure, name) from None
     if not incoming.is_success:
         problem = dialect_named(dialect).parse_error(incoming.status, dict(incoming.headers), body)
-        message = f"setup of the upstream {name} failed: {problem.message}"
-        raise Problem("internal", message, status=502, code="credentials")
+        raise build_credentials_error(name, problem.message, is_setup=True)
     return json.decode(body)
 
 
