@@ -18,11 +18,11 @@ from dragoman.core.problems import Kind, Problem
 from dragoman.dialects.record import Call
 from dragoman.gateway.agents.toolset import AgentRegistry, ToolServers, find_unknown_tools
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.errors import map_failure
+from dragoman.gateway.context import CallContext
 from dragoman.gateway.record import Record
 from dragoman.gateway.redact import credentials_of, redact
 from dragoman.gateway.router import Target, default_model
-from dragoman.gateway.upstream_call import UpstreamClient
+from dragoman.gateway.upstream_call import UpstreamClient, read_body
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.upstream_connection import ConnectionFailure, UntrustedCertificate
 from dragoman.interpreter.response import translate_response
@@ -81,11 +81,8 @@ async def _ask_model(target: Target, client: Client, messages: list[Any]) -> lis
     """Send messages to a model and return the content blocks of its reply."""
     body = json.encode({"model": target.model, "max_tokens": _MAX_TOKENS, "messages": messages, "tools": [_TOOL]})
     client_request = ClientRequest(dialect=_DIALECT, call=Call(body, target.model))
-    upstream_reply = await UpstreamClient(client).open_reply(client_request, target, Record())
-    try:
-        reply = await upstream_reply.incoming.read()
-    except ConnectionFailure as failure:
-        raise map_failure(failure, target.upstream.name) from None
+    upstream_reply = await UpstreamClient(client).open_reply(CallContext(client_request, Record()), target)
+    reply = await read_body(upstream_reply.incoming, target)
     rendered = translate_response(reply, target.upstream.dialect, _DIALECT, upstream_reply.context)
     return json.decode(rendered.body)["content"]
 

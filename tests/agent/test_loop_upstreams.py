@@ -14,7 +14,7 @@ from dragoman.config import Config, RetriesTable, ServerTable, SessionsTable
 from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Tool, ToolChoice
 from dragoman.core.stream import check_events, collect
-from dragoman.gateway.model import ModelCaller
+from dragoman.gateway.context import build_program_context
 from dragoman.server.services import open_gateway_services
 from dragoman.simulator import Answer, running
 from dragoman.simulator import Call as Said
@@ -86,7 +86,7 @@ async def ask(script):
                 sessions=SessionsTable(url=f"sqlite:///{folder}/s.db"),
             )
             async with open_gateway_services(config) as opened:
-                yield opened.gateway.model(ModelCaller(owner="ann")), simulator
+                yield opened.gateway.model(build_program_context("ann")), simulator
 
 
 def request_for(upstream, **more):

@@ -16,8 +16,11 @@ from dragoman.core.request import Message, Request, Tool, ToolChoice
 from dragoman.core.stream import check_events, collect
 from dragoman.dialects.record import Call as WireCall
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.model import ModelCaller
+from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.context import CallContext, RequestContext, build_program_context
 from dragoman.gateway.record import Record
+from dragoman.http.exchange import Exchange
+from dragoman.http.message import Request as HttpRequest
 from dragoman.server.services import open_gateway_services
 from dragoman.simulator import Answer, running
 from dragoman.simulator import Call as Scripted
@@ -94,7 +97,7 @@ def request_for(upstream, *, stream=True, **more):
 async def test_every_kind_of_upstream_takes_part_in_a_loop_of_calls_and_results(upstream, stream):
     async with open_gateway(weather_then_words) as (running_gateway, simulator):
         record = Record()
-        model = running_gateway.model(ModelCaller(owner="ann"), record)
+        model = running_gateway.model(build_program_context("ann", record))
         request = request_for(upstream, stream=stream)
         first = collect(await collect_events(model, request))
         calls = [part for part in first.parts if isinstance(part, ToolCall)]
@@ -129,7 +132,9 @@ async def test_added_turns_continue_the_request_of_a_client(client, upstream):
             read, model=f"{upstream}/{KINDS[upstream]}", stream=True, tools=(WEATHER, *read.tools)
         )
         record = Record()
-        model = running_gateway.model(ModelCaller(owner="ann", dialect=client, document=wire), record)
+        model = running_gateway.model(
+            CallContext(ClientRequest(dialect=client, call=WireCall(wire), owner="ann"), record)
+        )
         first = collect(await collect_events(model, request))
         calls = [part for part in first.parts if isinstance(part, ToolCall)]
         assert [call.name for call in calls] == ["weather.of/city"] * 2
@@ -182,11 +187,23 @@ async def test_a_transient_error_is_retried_before_any_event():
     async with open_gateway(models={"busy": ("openai/gpt-5.2~503,times=2",)}) as (running_gateway, simulator):
         record = Record()
         request = Request(model="busy", messages=(QUESTION,), stream=True)
-        events = await collect_events(running_gateway.model(ModelCaller(), record), request)
+        events = await collect_events(running_gateway.model(build_program_context(record=record)), request)
         assert isinstance(events[0], Started)
         assert isinstance(events[-1], Finished)
         assert [seen.status for seen in simulator.requests] == [503, 503, 200]
         assert record.tries == 3
+
+
+@await_result
+async def test_a_call_for_a_client_that_has_received_a_part_of_its_response_is_retried_too():
+    async with open_gateway(models={"busy": ("openai/gpt-5.2~503,times=1",)}) as (running_gateway, simulator):
+        exchange = Exchange(HttpRequest("POST", "/", ()), asyncio.Transport(), keeps_alive=False, supports_chunks=False)
+        exchange.started = True
+        client = ClientRequest(dialect="chat", call=WireCall(WRITTEN["chat"]))
+        model = running_gateway.model(RequestContext(client, Record(), exchange))
+        events = await collect_events(model, Request(model="busy", messages=(QUESTION,), stream=True))
+        assert isinstance(events[-1], Finished)
+        assert [seen.status for seen in simulator.requests] == [503, 200]
 
 
 @await_result
@@ -195,7 +212,7 @@ async def test_the_next_upstream_is_used_if_the_first_fails():
     async with open_gateway(models=models) as (running_gateway, simulator):
         record = Record()
         events = await collect_events(
-            running_gateway.model(ModelCaller(), record), Request(model="either", messages=(QUESTION,))
+            running_gateway.model(build_program_context(record=record)), Request(model="either", messages=(QUESTION,))
         )
         assert isinstance(events[-1], Finished)
         assert record.upstream == "anthropic"
@@ -207,7 +224,7 @@ async def test_the_next_upstream_is_used_if_the_first_fails():
 async def test_an_error_is_the_last_event_and_is_not_raised(stream):
     async with open_gateway(models={"broken": ("gemini/gemini-3.8-flash~400",)}) as (running_gateway, simulator):
         request = Request(model="broken", messages=(QUESTION,), stream=stream)
-        (event,) = await collect_events(running_gateway.model(ModelCaller()), request)
+        (event,) = await collect_events(running_gateway.model(build_program_context()), request)
         assert isinstance(event, Failed)
         assert event.problem.kind == "invalid_request"
         assert len(simulator.requests) == 1
@@ -218,7 +235,7 @@ async def test_a_stream_that_breaks_after_its_start_is_not_retried():
     models = {"cut": ("openai/gpt-5.2~cut,after=3",)}
     async with open_gateway(models=models, chunk=4) as (running_gateway, simulator):
         events = await collect_events(
-            running_gateway.model(ModelCaller()), Request(model="cut", messages=(QUESTION,), stream=True)
+            running_gateway.model(build_program_context()), Request(model="cut", messages=(QUESTION,), stream=True)
         )
         assert isinstance(events[0], Started)
         assert isinstance(events[-1], Failed)
@@ -229,7 +246,7 @@ async def test_a_stream_that_breaks_after_its_start_is_not_retried():
 async def test_an_unknown_model_is_an_error_event():
     async with open_gateway() as (running_gateway, simulator):
         (event,) = await collect_events(
-            running_gateway.model(ModelCaller()), Request(model="nothing-such", messages=(QUESTION,))
+            running_gateway.model(build_program_context()), Request(model="nothing-such", messages=(QUESTION,))
         )
         assert isinstance(event, Failed)
         assert event.problem.code == "model_not_found"
@@ -243,7 +260,7 @@ async def test_credentials_that_an_upstream_refuses_are_a_bad_gateway():
         locked["locked"] = structs.replace(locked["locked"], base_url=f"{simulator.base_url}/v1")
         async with open_gateway(more=locked) as (running_gateway, _):
             (event,) = await collect_events(
-                running_gateway.model(ModelCaller()), Request(model="locked/gpt-5.2", messages=(QUESTION,))
+                running_gateway.model(build_program_context()), Request(model="locked/gpt-5.2", messages=(QUESTION,))
             )
     assert isinstance(event, Failed)
     assert (event.problem.status, event.problem.code) == (502, "credentials")
@@ -255,7 +272,7 @@ async def test_an_upstream_that_falls_silent_is_given_up_in_time():
         table = UpstreamTable(kind="openai", base_url=f"{simulator.base_url}/v1", api_key="k", first_byte=0.05)
         async with open_gateway(more={"silent": table}, models={"m": ("silent/gpt-5.2~hang",)}) as (running_gateway, _):
             (event,) = await collect_events(
-                running_gateway.model(ModelCaller()), Request(model="m", messages=(QUESTION,), stream=True)
+                running_gateway.model(build_program_context()), Request(model="m", messages=(QUESTION,), stream=True)
             )
     assert isinstance(event, Failed)
     assert event.problem.kind == "timeout"
@@ -264,13 +281,13 @@ async def test_an_upstream_that_falls_silent_is_given_up_in_time():
 @await_result
 async def test_closing_the_events_closes_the_connection_to_the_upstream():
     async with open_gateway(chunk=1, delay=0.01) as (running_gateway, simulator):
-        events = running_gateway.model(ModelCaller())(
+        events = running_gateway.model(build_program_context())(
             Request(model="openai/gpt-5.2", messages=(QUESTION,), stream=True)
         )
         assert isinstance(await anext(events), Started)
         await events.aclose()
         again = await collect_events(
-            running_gateway.model(ModelCaller()), Request(model="openai/gpt-5.2", messages=(QUESTION,))
+            running_gateway.model(build_program_context()), Request(model="openai/gpt-5.2", messages=(QUESTION,))
         )
         assert isinstance(again[-1], Finished)
         assert len(simulator.requests) == 2
@@ -283,7 +300,9 @@ async def test_an_upstream_may_be_forced_to_call_one_of_the_added_tools_by_its_n
         read = dialect_named("chat").parse_request(WireCall(wire))
         choice = ToolChoice(mode="required", names=("weather.of/city",))
         request = structs.replace(read, model="openai/gpt-5.2", tools=(WEATHER, *read.tools), tool_choice=choice)
-        await collect_events(running_gateway.model(ModelCaller(dialect="chat", document=wire)), request)
+        await collect_events(
+            running_gateway.model(CallContext(ClientRequest(dialect="chat", call=WireCall(wire)), Record())), request
+        )
         body = simulator.requests[-1].json()
         called = body["tool_choice"]["function"]["name"]
         assert called in {tool["function"]["name"] for tool in body["tools"]}
@@ -302,7 +321,7 @@ async def test_turns_of_another_vendor_are_sent_as_far_as_the_target_accepts_the
         record = Record()
         wire = WRITTEN["messages"]
         read = dialect_named("messages").parse_request(WireCall(wire))
-        model = running_gateway.model(ModelCaller(dialect="messages", document=wire), record)
+        model = running_gateway.model(CallContext(ClientRequest(dialect="messages", call=WireCall(wire)), record))
         request = structs.replace(read, model="anthropic/claude-opus-4-8", messages=(*read.messages, *added))
         assert isinstance((await collect_events(model, request))[-1], Finished)
         assert simulator.requests[-1].json()["messages"][1]["content"] == "I am Gemini."
@@ -318,7 +337,7 @@ async def test_many_questions_at_once_get_their_own_answers():
         return Answer(text=received.request.turns[-1].text)
 
     async with open_gateway(echo) as (running_gateway, _):
-        model = running_gateway.model(ModelCaller())
+        model = running_gateway.model(build_program_context())
 
         async def one(number):
             upstream = list(KINDS)[number % len(KINDS)]

@@ -12,7 +12,8 @@ from dragoman.core.request import Message, Request
 from dragoman.core.stream import collect
 from dragoman.dialects.record import Call as WireCall
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.model import ModelCaller
+from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.context import CallContext, build_program_context
 from dragoman.gateway.record import Record
 from dragoman.simulator import Answer
 from dragoman.tools import Executor, Registry, tool
@@ -40,7 +41,7 @@ async def textual(script):
 @await_result
 async def test_every_kind_of_upstream_gets_tools_as_text(upstream, stream):
     async with textual(text_then_words) as (running_gateway, simulator):
-        model = running_gateway.model(ModelCaller(owner="ann"), Record())
+        model = running_gateway.model(build_program_context("ann"))
         request = request_for(upstream, stream=stream)
         first = collect(await collect_events(model, request))
         text, call = first.parts
@@ -63,7 +64,7 @@ async def test_fields_of_the_clients_dialect_reach_only_that_dialect_with_tools_
         request = structs.replace(
             read, model=f"{upstream}/{KINDS[upstream]}", tools=request_for(upstream).tools, stream=True
         )
-        model = running_gateway.model(ModelCaller(dialect="chat", document=wire), Record())
+        model = running_gateway.model(CallContext(ClientRequest(dialect="chat", call=WireCall(wire)), Record()))
         reply = collect(await collect_events(model, request))
         assert [part.name for part in reply.parts if isinstance(part, ToolCall)] == ["weather.of/city"]
         sent = json.loads(simulator.requests[-1].body)
@@ -90,7 +91,7 @@ async def test_the_loop_runs_calls_in_text_and_asks_the_model_to_correct_a_wrong
         return Answer(text='<tool_call>{"name": "get_wether", "arguments": {"city": "Rome"}}</tool_call>')
 
     async with textual(script) as (running_gateway, _):
-        agent = Agent(running_gateway.model(ModelCaller()), Executor(Registry(get_weather)))
+        agent = Agent(running_gateway.model(build_program_context()), Executor(Registry(get_weather)))
         question = Message(role="user", parts=(Text(text="weather?"),))
         request = Request(model="openai/gpt-5.2", messages=(question,), stream=True)
         steps = [step async for step in agent.steps(request)]
@@ -105,7 +106,9 @@ async def test_the_loop_runs_calls_in_text_and_asks_the_model_to_correct_a_wrong
 async def test_an_unparsable_call_is_returned_as_text_and_reported_as_a_loss():
     async with textual(lambda _: Answer(text="TOOL_CALL: f\nARGUMENTS: {,}")) as (running_gateway, _):
         record = Record()
-        reply = collect(await collect_events(running_gateway.model(ModelCaller(), record), request_for("openai")))
+        reply = collect(
+            await collect_events(running_gateway.model(build_program_context(record=record)), request_for("openai"))
+        )
         assert [part.text for part in reply.parts] == ["TOOL_CALL: f\nARGUMENTS: {,}"]
         assert any("cannot be parsed" in loss.what for loss in record.reply_losses)
         assert reply.finish.reason == "malformed_call"
@@ -130,7 +133,7 @@ async def test_the_loop_retries_an_unparsable_call():
 
     for upstream in ("openai", "gemini", "anthropic", "responses"):
         async with textual(script) as (running_gateway, _):
-            agent = Agent(running_gateway.model(ModelCaller()), Executor(Registry(get_weather)))
+            agent = Agent(running_gateway.model(build_program_context()), Executor(Registry(get_weather)))
             ended = await agent.run("weather?", model=f"{upstream}/{KINDS[upstream]}")
         assert (ended.stop, ended.text) == ("finished", "Sun.")
     assert requested == ["Rome"] * 4
@@ -141,7 +144,7 @@ async def test_the_loop_retries_an_unparsable_call():
 async def test_an_open_model_gets_tools_as_text_on_every_server(model):
     async with textual(text_then_words) as (running_gateway, simulator):
         request = structs.replace(request_for("openai"), model=model)
-        reply = collect(await collect_events(running_gateway.model(ModelCaller()), request))
+        reply = collect(await collect_events(running_gateway.model(build_program_context()), request))
         assert [part.name for part in reply.parts if isinstance(part, ToolCall)] == ["weather.of/city"]
         assert simulator.requests[-1].status == 200
         assert b"<tool_result" in simulator.requests[-1].body, "it is stopped where it makes up results"

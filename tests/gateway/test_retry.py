@@ -1,14 +1,18 @@
 """Which errors are retried, and which go to the next upstream."""
 
 import asyncio
-from types import SimpleNamespace
 
 import pytest
 
 from dragoman.core.problems import Problem
+from dragoman.dialects.record import Call
+from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.context import RequestContext, build_program_context
 from dragoman.gateway.record import Record
 from dragoman.gateway.retry import RetryBudget, RetryLoop, RetryPolicy, may_succeed_elsewhere, may_succeed_later
 from dragoman.gateway.router import Target
+from dragoman.http.exchange import Exchange
+from dragoman.http.message import Request as HttpRequest
 from dragoman.upstreams.openai import OpenAI
 
 CASES = [
@@ -46,7 +50,7 @@ TARGETS = [Target(OpenAI(name, "http://localhost", "", "test"), "m") for name in
 FINAL, PASSING = Problem("invalid_request", "no"), Problem("overloaded", "later")
 
 
-def run_loop(errors, *, exchange=None):
+def run_loop(errors, context=None):
     """Call targets that fail with these errors in turn; return the names of those that were called."""
     called, left = [], list(errors)
 
@@ -57,7 +61,7 @@ def run_loop(errors, *, exchange=None):
         return called
 
     loop = RetryLoop(RetryPolicy(retries=1, first_wait=0.0))
-    asyncio.run(loop.run(TARGETS, attempt, Record(), exchange))
+    asyncio.run(loop.run(TARGETS, attempt, context or build_program_context()))
     return called
 
 
@@ -78,6 +82,9 @@ def test_an_error_of_the_request_is_final():
 
 
 def test_an_error_after_the_response_has_started_is_final():
+    exchange = Exchange(HttpRequest("POST", "/", ()), asyncio.Transport(), keeps_alive=False, supports_chunks=False)
+    context = RequestContext(ClientRequest(dialect="chat", call=Call(b"{}")), Record(), exchange)
+    assert run_loop([PASSING], context) == ["first", "second"]
+    exchange.started = True
     with pytest.raises(Problem, match="later"):
-        run_loop([PASSING], exchange=SimpleNamespace(started=True))
-    assert run_loop([PASSING], exchange=SimpleNamespace(started=False)) == ["first", "second"]
+        run_loop([PASSING], context)

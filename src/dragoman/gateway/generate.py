@@ -15,14 +15,13 @@ from msgspec import Struct
 from dragoman.core.problems import Problem
 from dragoman.gateway.catalogue import Catalogue
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.client_stream import UpstreamStream
-from dragoman.gateway.context import RequestContext
+from dragoman.gateway.context import CallContext, RequestContext
 from dragoman.gateway.errors import map_error_in_reply
 from dragoman.gateway.heartbeat import Heartbeat
-from dragoman.gateway.model import ModelCaller, UpstreamDeps, UpstreamModel
+from dragoman.gateway.model import UpstreamDeps, UpstreamModel
 from dragoman.gateway.passthrough import PassthroughRequest, build_outgoing, forward_request
 from dragoman.gateway.record import Record
-from dragoman.gateway.response_writer import write_reply
+from dragoman.gateway.response_writer import UpstreamStream, write_reply
 from dragoman.gateway.retry import RetryLoop, RetryPolicy
 from dragoman.gateway.router import Routes, Target
 from dragoman.gateway.signatures import SignatureStore
@@ -60,7 +59,7 @@ class ToolAgents(Protocol):
         ...
 
     def start_answer(
-        self, context: RequestContext, build_model: Callable[[ModelCaller, Record], UpstreamModel]
+        self, context: RequestContext, build_model: Callable[[CallContext], UpstreamModel]
     ) -> Awaitable[None] | None:
         """Return the awaitable that replies; None if the request uses no server-side tools."""
         ...
@@ -87,9 +86,9 @@ class Gateway:
         self.has_tools = agents is not None
         """Whether there are server-side tools."""
 
-    def model(self, caller: ModelCaller, record: Record | None = None) -> UpstreamModel:
-        """Return the function with which agents call any model; attempts and losses are noted in `record`."""
-        return UpstreamModel(UpstreamDeps(self.routes, self._upstreams, self._retry), caller, record)
+    def model(self, context: CallContext) -> UpstreamModel:
+        """Return the function with which agents call any model; attempts and losses are noted in the record."""
+        return UpstreamModel(UpstreamDeps(self.routes, self._upstreams, self._retry), context)
 
     def runs_tools_for(self, request: ClientRequest) -> bool:
         """Return whether server-side tools run for a request."""
@@ -99,9 +98,7 @@ class Gateway:
         """Reply to a request; raises `Problem` if that fails before the response has started."""
         reply = self._start_answer(context)
         if context.request.call.stream:
-            heartbeat = context.heartbeat = Heartbeat(context.request, context.exchange, context.record)
-            timing = self._timing
-            await heartbeat.run(reply, timing.hold, timing.heartbeat, context.recorder)
+            await Heartbeat(context, self._timing.hold, self._timing.heartbeat).run(reply)
         else:
             await reply
 
@@ -124,16 +121,16 @@ class Gateway:
     def _call_upstreams(self, context: RequestContext) -> Awaitable[None]:
         """Call upstreams until one has replied."""
         targets = self.routes.find_targets(context.request.call.model)
-        return self._retry.run(targets, partial(self._answer_from, context), context.record, context.exchange)
+        return self._retry.run(targets, partial(self._answer_from, context), context)
 
     async def _answer_from(self, context: RequestContext, target: Target) -> None:
         """Call one upstream and write its reply; return its connection to the pool, or close it after an error."""
-        reply = await self._upstreams.open_reply(context.request, target, context.record)
+        reply = await self._upstreams.open_reply(context, target)
         try:
-            if context.heartbeat is None:
-                await write_reply(reply, context)
+            if context.request.call.stream:
+                await UpstreamStream(reply, context).write()
             else:
-                await UpstreamStream(reply, context, context.heartbeat).write()
+                await write_reply(reply, context)
             reply.incoming.drain()
         except Problem as problem:
             if context.exchange.started:
@@ -154,4 +151,4 @@ class Gateway:
         if outgoing is None:
             raise Problem("not_found", f"upstream {upstream.name!r} has no {passthrough.path}", code="unknown_url")
         record.note_attempt(upstream.name, passthrough.target.model)
-        await forward_request(outgoing, passthrough, self._upstreams, exchange, record)
+        await forward_request(outgoing, passthrough, self._upstreams.http, exchange, record)

@@ -11,20 +11,19 @@ from functools import partial
 from msgspec import Struct, structs
 
 from dragoman.core.events import Event, Failed, Finished, PartStarted, Started, UsageSeen
-from dragoman.core.losses import Loss, Strict
+from dragoman.core.losses import Loss
 from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.stream import replay
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.errors import map_failure, map_rejection
-from dragoman.gateway.record import Record
+from dragoman.gateway.context import CallContext
+from dragoman.gateway.errors import map_failure
 from dragoman.gateway.retry import RetryLoop
 from dragoman.gateway.router import Routes, Target
-from dragoman.gateway.upstream_call import UpstreamClient
+from dragoman.gateway.upstream_call import UpstreamClient, translate_pending
 from dragoman.http.client import Incoming
-from dragoman.http.message import Headers
 from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.call_wrapper import CallExpander
 from dragoman.interpreter.core_request import TranslationOptions, translate_core_request
@@ -33,26 +32,9 @@ from dragoman.interpreter.ids import generate_id
 from dragoman.interpreter.ledger import open_reply_ledger
 from dragoman.interpreter.signatures import find_unknown_ids, find_unsigned_calls
 from dragoman.interpreter.text_call_detector import CallDetector
-from dragoman.interpreter.translation import Links, MissingLinks, Translation
+from dragoman.interpreter.translate import PendingRequest
+from dragoman.interpreter.translation import Links, Translation
 from dragoman.interpreter.undo import ReplyPipeline
-
-
-class ModelCaller(Struct, frozen=True, kw_only=True):
-    """The caller for whom a model is called."""
-
-    owner: str = ""
-    dialect: str = ""
-    """The dialect that its requests were parsed from; "" for requests that the gateway makes itself."""
-    document: bytes = b""
-    """The body that they were parsed from, so that losses and errors have pointers into it."""
-    strict: Strict = False
-    headers: Headers = ()
-    """Headers to forward to an upstream of the same dialect."""
-
-    @property
-    def issuer(self) -> str:
-        """The vendor whose signatures and opaque parts the caller can use."""
-        return dialect_named(self.dialect).issuer if self.dialect else ""
 
 
 class UpstreamDeps(Struct, frozen=True):
@@ -64,12 +46,12 @@ class UpstreamDeps(Struct, frozen=True):
 
 
 class UpstreamModel:
-    """Calls any configured model for one caller. Attempts and losses are noted in `record`."""
+    """Calls any configured model for one client, or for the program. Attempts and losses are noted in the record."""
 
-    def __init__(self, deps: UpstreamDeps, caller: ModelCaller, record: Record | None = None) -> None:
+    def __init__(self, deps: UpstreamDeps, context: CallContext) -> None:
         self._deps = deps
-        self._caller = caller
-        self._record = record or Record(owner=caller.owner, dialect=caller.dialect)
+        # Calls are retried whether or not the client has received a part of the response.
+        self._context = CallContext(context.request, context.record)
         self.last_dialect = ""
         """The dialect of the upstream that replied last."""
 
@@ -82,7 +64,7 @@ class UpstreamModel:
         deps = self._deps
         try:
             targets = deps.routes.find_targets(request.model)
-            held, following = await deps.retry.run(targets, partial(self._open_reply, request), self._record)
+            held, following = await deps.retry.run(targets, partial(self._open_reply, request), self._context)
             async with aclosing(following):
                 for event in held:
                     yield event
@@ -93,18 +75,16 @@ class UpstreamModel:
 
     async def _open_reply(self, request: Request, target: Target) -> tuple[list[Event], AsyncGenerator[Event]]:
         """Call one upstream; return its events up to the first one with content, and those that follow."""
-        caller, record, upstreams, upstream = self._caller, self._record, self._deps.upstreams, target.upstream
+        client, record, upstream = self._context.request, self._context.record, target.upstream
         translation = await self._translate(request, target)
         record.note_attempt(upstream.name, target.model)
-        headers = caller.headers if upstream.dialect == caller.dialect else ()
+        headers = client.headers if upstream.dialect == client.dialect else ()
         outgoing = await upstream.generate(translation.call, headers, translated=True)
-        incoming = await upstreams.send(outgoing, target)
-        if not incoming.is_success:
-            rejection = await upstreams.read_rejection(incoming, outgoing, target)
-            raise map_rejection(rejection, target, translation, caller.dialect, caller.document)
+        incoming = await self._deps.upstreams.send(outgoing, target, translation, client)
         record.losses = tuple(dict.fromkeys((*record.losses, *translation.losses)))
         self.last_dialect = upstream.dialect
-        reply = _ReplyReader(dialect_named(upstream.dialect), translation, request, caller.issuer)
+        issuer = dialect_named(client.dialect).issuer if client.dialect else ""
+        reply = _ReplyReader(dialect_named(upstream.dialect), translation, request, issuer)
         events = self._read_events(reply, incoming, upstream.name, stream=request.stream)
         held: list[Event] = []
         async for event in events:
@@ -117,7 +97,7 @@ class UpstreamModel:
         self, reply: "_ReplyReader", incoming: Incoming, upstream: str, *, stream: bool
     ) -> AsyncGenerator[Event]:
         """Yield the events of a reply, then note its losses."""
-        record = self._record
+        record = self._context.record
         try:
             with incoming:
                 async for event in reply.read_stream(incoming) if stream else reply.read_whole(incoming):
@@ -127,36 +107,26 @@ class UpstreamModel:
         record.reply_losses = tuple(dict.fromkeys((*record.reply_losses, *reply.losses)))
 
     async def _translate(self, request: Request, target: Target) -> Translation:
-        upstream, caller = target.upstream, self._caller
-        dialect = dialect_named(upstream.dialect)
-        store = (
-            self._deps.upstreams.signature_store if target.signs_calls and upstream.dialect != caller.dialect else None
-        )
-        signer = store.signer_for(caller.owner) if store is not None else None
-        if store is not None and signer is not None:
-            unknown = find_unknown_ids(find_unsigned_calls(request.messages), signer)
-            if unknown:
-                await store.look_up(caller.owner, unknown)
+        upstream, client, store = target.upstream, self._context.request, self._deps.upstreams.signature_store
+        is_signed = store is not None and target.signs_calls and upstream.dialect != client.dialect
+        signer = store.signer_for(client.owner) if store is not None and is_signed else None
         options = TranslationOptions(
-            source=caller.dialect,
-            document=caller.document,
-            strict=caller.strict,
+            source=client.dialect,
+            document=client.call.body,
+            strict=client.strict,
             form=upstream.form,
             signer=signer,
+            links=Links(upstream_fetches=target.fetches_links) if target.media_fetcher is not None else None,
             text_calls=target.text_calls,
         )
 
         def translate(links: Links | None) -> Translation:
-            return translate_core_request(request, dialect.name, target.model, structs.replace(options, links=links))
+            completed = structs.replace(options, links=links)
+            return translate_core_request(request, upstream.dialect, target.model, completed)
 
-        if target.media_fetcher is None:
-            return translate(None)
-        try:
-            return translate(Links(upstream_fetches=target.fetches_links))
-        except MissingLinks as missing:
-            return await target.media_fetcher.translate_with_media(
-                translate, missing, upstream_fetches=target.fetches_links
-            )
+        unknown = find_unknown_ids(find_unsigned_calls(request.messages), signer) if signer is not None else ()
+        pending = PendingRequest(translate, unknown)
+        return await translate_pending(pending, lambda: pending, options, target, signer)
 
 
 class _ReplyReader:

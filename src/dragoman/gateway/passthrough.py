@@ -7,6 +7,7 @@ model in a JSON body or a form is renamed; a body in which two parsers could rea
 """
 
 import re
+from contextlib import closing
 from urllib.parse import quote, unquote_plus
 
 from msgspec import Struct
@@ -18,8 +19,8 @@ from dragoman.gateway.errors import build_body_error, build_credentials_error, m
 from dragoman.gateway.record import Record, build_response_headers
 from dragoman.gateway.redact import credentials_of, redact_known
 from dragoman.gateway.router import Target
-from dragoman.gateway.upstream_call import UpstreamClient, redact_credentials
-from dragoman.http.client import Incoming, Outgoing
+from dragoman.gateway.upstream_call import redact_credentials
+from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import Headers, Request
 from dragoman.http.upstream_connection import ConnectionFailure
@@ -78,23 +79,21 @@ def build_outgoing(passthrough: PassthroughRequest, request: Request) -> Outgoin
 
 
 async def forward_request(
-    outgoing: Outgoing, passthrough: PassthroughRequest, upstreams: UpstreamClient, exchange: Exchange, record: Record
+    outgoing: Outgoing, passthrough: PassthroughRequest, client: Client, exchange: Exchange, record: Record
 ) -> None:
     """Send a request and stream the reply to the client."""
     target = passthrough.target
-    incoming = await upstreams.send(outgoing, target)
     try:
-        record.status = incoming.status
-        headers = _build_reply_headers(incoming, outgoing, passthrough, exchange, record)
-        if not incoming.is_success and exchange.request.method != "HEAD":
-            await exchange.send(incoming.status, headers, await _read_error(incoming, outgoing, target))
-        else:
-            record.note_first_token()
-            await _forward_reply(incoming, headers, exchange)
+        with closing(await client.send(outgoing, target.deadlines)) as incoming:
+            record.status = incoming.status
+            headers = _build_reply_headers(incoming, outgoing, passthrough, exchange, record)
+            if not incoming.is_success and exchange.request.method != "HEAD":
+                await exchange.send(incoming.status, headers, await _read_error(incoming, outgoing, target))
+            else:
+                record.note_first_token()
+                await _forward_reply(incoming, headers, exchange)
     except ConnectionFailure as failure:
         raise map_failure(failure, target.upstream.name) from None
-    finally:
-        incoming.close()
     record.outcome = "answered" if incoming.is_success else "failed"
 
 

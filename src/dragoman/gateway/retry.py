@@ -12,9 +12,9 @@ from typing import TypeVar
 from msgspec import Struct
 
 from dragoman.core.problems import Kind, Problem
+from dragoman.gateway.context import CallContext
 from dragoman.gateway.record import Record
 from dragoman.gateway.router import Target
-from dragoman.http.exchange import Exchange
 
 T = TypeVar("T")
 _TRANSIENT: frozenset[Kind] = frozenset(
@@ -70,15 +70,11 @@ class RetryLoop:
         self._budget = RetryBudget()
 
     async def run(
-        self,
-        targets: Sequence[Target],
-        attempt: Callable[[Target], Awaitable[T]],
-        record: Record,
-        exchange: Exchange | None = None,
+        self, targets: Sequence[Target], attempt: Callable[[Target], Awaitable[T]], context: CallContext
     ) -> T:
         """Return the result of the first attempt that succeeds; raise the error if it is final.
 
-        An error is also final if the client has received a part of the response, which is sent with `exchange`.
+        An error is also final if the client has received a part of the response.
         """
         target, retries = targets[0], None
         self._budget.requests += 1
@@ -86,9 +82,9 @@ class RetryLoop:
             try:
                 return await attempt(target)
             except Problem as problem:
-                if exchange is not None and exchange.started:
+                if context.has_started:
                     raise
-                retries = retries or Retries(targets, self._policy, self._budget, record)
+                retries = retries or Retries(targets, self._policy, self._budget, context.record)
                 target = await retries.next_target(problem)
 
 

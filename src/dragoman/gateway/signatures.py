@@ -27,10 +27,15 @@ class OwnerSigner(Struct, frozen=True):
     scope: str
     """The owner."""
     cache: _Cache
+    store: "SignatureStore"
 
     def find_signatures(self, call_id: str) -> Mapping[str, Signature] | None:
         """Return the signatures of calls with this id; None if they must be looked up in the store first."""
         return self.cache.get((self.scope, call_id))
+
+    async def look_up(self, ids: Sequence[str]) -> bool:
+        """Load the signatures of calls from the store; return whether any of the calls has one."""
+        return await self.store.look_up(self.scope, ids)
 
 
 class SignatureStore:
@@ -45,7 +50,7 @@ class SignatureStore:
 
     def signer_for(self, owner: str) -> OwnerSigner:
         """Return the signer that finds the signatures of an owner's calls."""
-        return OwnerSigner(owner, self._cache)
+        return OwnerSigner(owner, self._cache, self)
 
     async def look_up(self, owner: str, ids: Sequence[str]) -> bool:
         """Load the signatures of calls from the store; return whether any of the calls has one.

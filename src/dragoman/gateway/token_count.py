@@ -4,11 +4,9 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import TokenCountFormat
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.errors import map_failure, map_rejection
 from dragoman.gateway.record import Record
 from dragoman.gateway.router import Target
-from dragoman.gateway.upstream_call import UpstreamClient, translate
-from dragoman.http.upstream_connection import ConnectionFailure
+from dragoman.gateway.upstream_call import UpstreamClient, read_body, translate
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 
@@ -29,17 +27,10 @@ async def count_tokens(
     outgoing = await upstream.count(translation.call, headers)
     counted = None
     if outgoing is not None:
-        incoming = await upstreams.send(outgoing, target)
+        incoming = await upstreams.send(outgoing, target, translation, request, _NO_COUNTER_STATUSES)
+        body = await read_body(incoming, target)
         if incoming.is_success:
-            try:
-                body = await incoming.read()
-            except ConnectionFailure as failure:
-                raise map_failure(failure, upstream.name) from None
             counted = _parse_count(body, _find_count_format(upstream.dialect).member)
-        else:
-            rejection = await upstreams.read_rejection(incoming, outgoing, target)
-            if rejection.status not in _NO_COUNTER_STATUSES:
-                raise map_rejection(rejection, target, translation, request.dialect, request.call.body)
     form = _find_count_format(request.dialect)
     tokens = len(translation.call.body) // _BYTES_PER_TOKEN if counted is None else counted
     return json.encode({**form.leading_members, form.member: tokens}), counted is None

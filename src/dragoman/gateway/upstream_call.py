@@ -3,6 +3,8 @@
 Every error is raised as a `Problem` in the client's terms; see `errors`.
 """
 
+from collections.abc import Callable, Collection
+from functools import partial
 from time import time
 
 from msgspec import Struct, structs
@@ -10,17 +12,18 @@ from msgspec import Struct, structs
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest, are_tools_validated, require_valid_tools
+from dragoman.gateway.context import CallContext
 from dragoman.gateway.errors import Rejection, map_failure, map_rejection
-from dragoman.gateway.record import Record
 from dragoman.gateway.redact import credentials_of, redact_known
 from dragoman.gateway.router import Target
-from dragoman.gateway.signatures import SignatureStore
+from dragoman.gateway.signatures import OwnerSigner, SignatureStore
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.upstream_connection import ConnectionFailure
+from dragoman.interpreter.core_request import TranslationOptions
 from dragoman.interpreter.passthrough import pair_request, require_readable
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.tool_errors import explain_tools
-from dragoman.interpreter.translate import CACHES, parse_request
+from dragoman.interpreter.translate import CACHES, ParsedRequest, PendingRequest, parse_request
 from dragoman.interpreter.translation import Links, MissingLinks, Translation, TranslationTask
 
 
@@ -46,12 +49,12 @@ class UpstreamClient:
         self.http = client
         self.signature_store = signature_store
 
-    async def open_reply(self, request: ClientRequest, target: Target, record: Record) -> UpstreamReply:
+    async def open_reply(self, context: CallContext, target: Target) -> UpstreamReply:
         """Translate and send a request; return when a successful reply has started.
 
         A request that cannot be translated is rejected before any upstream is called.
         """
-        upstream = target.upstream
+        request, record, upstream = context.request, context.record, target.upstream
         is_translated = upstream.dialect != request.dialect
         # A client of the same dialect sends the signatures back itself.
         store = self.signature_store if target.signs_calls and is_translated else None
@@ -61,27 +64,36 @@ class UpstreamClient:
         outgoing = await upstream.generate(translation.call, headers, translated=is_translated)
         if request.target:
             outgoing = _add_query(outgoing, request.target)
-        incoming = await self.send(outgoing, target)
-        if not incoming.is_success:
-            rejection = await self.read_rejection(incoming, outgoing, target)
-            raise map_rejection(rejection, target, translation, request.dialect, request.call.body)
+        incoming = await self.send(outgoing, target, translation, request)
         record.losses = translation.losses
         return UpstreamReply(target, translation, incoming, store)
 
-    async def send(self, outgoing: Outgoing, target: Target) -> Incoming:
-        """Send a request; return when a reply of any status has started."""
+    async def send(
+        self,
+        outgoing: Outgoing,
+        target: Target,
+        translation: Translation,
+        request: ClientRequest,
+        accepted: Collection[int] = (),
+    ) -> Incoming:
+        """Send a translated request; return when a successful reply, or one with an `accepted` status, has started."""
         try:
-            return await self.http.send(outgoing, target.deadlines)
+            incoming = await self.http.send(outgoing, target.deadlines)
         except ConnectionFailure as failure:
             raise map_failure(failure, target.upstream.name) from None
+        if incoming.is_success or incoming.status in accepted:
+            return incoming
+        body = redact_credentials(await read_body(incoming, target), outgoing)
+        rejection = Rejection(incoming.status, incoming.headers, body)
+        raise map_rejection(rejection, target, translation, request.dialect, request.call.body)
 
-    async def read_rejection(self, incoming: Incoming, outgoing: Outgoing, target: Target) -> Rejection:
-        """Read a reply with an error status."""
-        try:
-            body = await incoming.read()
-        except ConnectionFailure as failure:
-            raise map_failure(failure, target.upstream.name) from None
-        return Rejection(incoming.status, incoming.headers, redact_credentials(body, outgoing))
+
+async def read_body(incoming: Incoming, target: Target) -> bytes:
+    """Read the whole body of a reply."""
+    try:
+        return await incoming.read()
+    except ConnectionFailure as failure:
+        raise map_failure(failure, target.upstream.name) from None
 
 
 def _add_query(outgoing: Outgoing, target: str) -> Outgoing:
@@ -109,6 +121,7 @@ async def translate(
         require_readable(call, client_dialect, CACHES.tools)
         if request.has_stored_history:
             call, repairs = pair_request(call, client_dialect, target.model)
+    signer = signature_store.signer_for(request.owner) if signature_store is not None else None
     task = TranslationTask(
         call,
         client_dialect,
@@ -116,44 +129,48 @@ async def translate(
         target.model if target.model != request.call.model else "",
         upstream.form,
         request.strict,
-        signature_store.signer_for(request.owner) if signature_store is not None else None,
+        signer,
         Links(upstream_fetches=target.fetches_links) if target.media_fetcher is not None else None,
         target.text_calls,
     )
     try:
-        translation = await _translate(task, target, signature_store, request.owner)
+        pending = parse_request(task)
+        if client_dialect is not upstream_dialect or task.text_calls:
+            parsed = pending.request or client_dialect.parse_request(call)
+            if not are_tools_validated(parsed, pending.tool_set):
+                await require_valid_tools(call, client_dialect, parsed, pending.tool_set)
+        translation = await translate_pending(pending, partial(parse_request, task), task, target, signer)
     except Problem as problem:
         raise explain_tools(problem, call, client_dialect) from None
     return structs.replace(translation, losses=(*repairs, *translation.losses)) if repairs else translation
 
 
-async def _translate(
-    task: TranslationTask, target: Target, signature_store: SignatureStore | None, owner: str
+async def translate_pending(
+    pending: ParsedRequest | PendingRequest,
+    parse: Callable[[], ParsedRequest | PendingRequest],
+    options: TranslationTask | TranslationOptions,
+    target: Target,
+    signer: OwnerSigner | None,
 ) -> Translation:
-    """Validate the tools of a request, and translate it with the stored signatures of its calls.
+    """Translate a request with the stored signatures of its calls and the fetched media of its links.
 
     Most calls without a signature never had one. So a request is translated first, and unknown calls are looked up
-    afterwards; it is translated again only if one has a signature. In strict mode they are looked up first, because a
-    missing signature is a loss and strict mode rejects losses.
+    afterwards; it is parsed and translated again only if one has a signature. In strict mode they are looked up first,
+    because a missing signature is a loss and strict mode rejects losses.
     """
-    pending = parse_request(task)
-    if task.source is not task.target or task.text_calls:
-        parsed = pending.request or task.source.parse_request(task.call)
-        if not are_tools_validated(parsed, pending.tool_set):
-            await require_valid_tools(task.call, task.source, parsed, pending.tool_set)
-    unknown = pending.unknown_ids if signature_store is not None else ()
-    if task.strict and unknown and signature_store is not None:
-        await signature_store.look_up(owner, unknown)
-        pending, unknown = parse_request(task), ()
+    unknown = pending.unknown_ids if signer is not None else ()
+    if options.strict and unknown and signer is not None:
+        await signer.look_up(unknown)
+        pending, unknown = parse(), ()
     try:
-        translation = pending.translate(task.links)
+        translation = pending.translate(options.links)
     except MissingLinks as missing:
         if target.media_fetcher is None:
             raise
         translation = await target.media_fetcher.translate_with_media(
             pending.translate, missing, upstream_fetches=target.fetches_links
         )
-    if unknown and signature_store is not None and await signature_store.look_up(owner, unknown):
+    if unknown and signer is not None and await signer.look_up(unknown):
         # The signatures are cached now; a call that could not be looked up is reported as a loss.
-        return await _translate(task, target, None, owner)
+        return await translate_pending(parse(), parse, options, target, None)
     return translation

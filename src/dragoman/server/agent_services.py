@@ -11,8 +11,8 @@ from dragoman.agent.model import Model, closing
 from dragoman.config import Config
 from dragoman.core import events
 from dragoman.core.request import Request
+from dragoman.gateway.context import build_program_context
 from dragoman.gateway.generate import Gateway
-from dragoman.gateway.model import ModelCaller
 from dragoman.gateway.record import Observers, Record
 from dragoman.gateway.router import default_model
 from dragoman.server.services import GatewayServices, ToolServices, open_gateway_services, open_tool_services
@@ -59,7 +59,7 @@ def build_observed_model(gateway: Gateway, observers: Observers, owner: str, cli
         )
         observers.begin(record)
         try:
-            async with closing(gateway.model(ModelCaller(owner=owner), record)(request)) as stream:
+            async with closing(gateway.model(build_program_context(owner, record))(request)) as stream:
                 async for event in stream:
                     _record_event(event, record)
                     yield event

@@ -108,7 +108,7 @@ class App:
             raise Problem("permission", f"this API key is not allowed to use the model {call.model!r}")
         self._quotas.acquire(key)
         exchange.is_cancelled_on_disconnect = True
-        context = RequestContext(request, exchange, record)
+        context = RequestContext(request, record, exchange)
         runs_in_background = False
         try:
             if self._has_callers:

@@ -233,13 +233,11 @@ async def answer_caller(
     record.losses = caller_request.losses
     record.note_attempt(bound.session.name.entry, "")
     reply = CallerReply(context, DIALECT)
-    if client_request.call.stream:
-        context.heartbeat = Heartbeat(client_request, context.exchange, record)
     async with aclosing(
         callers.answer(bound.session, caller_request, request, client_request.dialect, bound.url)
     ) as events:
         work = write_events(reply.adapt_events(events), request, context, reply.record_losses)
-        await (work if context.heartbeat is None else context.heartbeat.run(work, hold, heartbeat))
+        await (Heartbeat(context, hold, heartbeat).run(work) if client_request.call.stream else work)
 
 
 _MAX_LOOKED_UP = 1000

@@ -25,9 +25,9 @@ from dragoman.gateway.agents.hidden_turns import HiddenTurns, TaintStore
 from dragoman.gateway.agents.reply import RunReply, drop_interim_texts
 from dragoman.gateway.agents.toolset import AgentRegistry, Toolset, build_compaction
 from dragoman.gateway.client_request import ClientRequest, require_valid_tools
-from dragoman.gateway.context import RequestContext
+from dragoman.gateway.context import CallContext, RequestContext, build_program_context
 from dragoman.gateway.conversations.runs import RunRecorder, hold_conversation
-from dragoman.gateway.model import ModelCaller, UpstreamModel
+from dragoman.gateway.model import UpstreamModel
 from dragoman.gateway.record import Record
 from dragoman.gateway.response_writer import write_events
 from dragoman.interpreter.loss_report import reject_losses
@@ -54,14 +54,14 @@ class Agents:
         return self._agent_registry.select_tools(request) is not None
 
     def start_answer(
-        self, context: RequestContext, build_model: Callable[[ModelCaller, Record], UpstreamModel]
+        self, context: RequestContext, build_model: Callable[[CallContext], UpstreamModel]
     ) -> Awaitable[None] | None:
         """Return the awaitable that replies; None if the request uses no server-side tools."""
         toolset = self._agent_registry.select_tools(context.request)
         return self._answer(toolset, context, build_model) if toolset is not None else None
 
     async def _answer(
-        self, toolset: Toolset, context: RequestContext, build_model: Callable[[ModelCaller, Record], UpstreamModel]
+        self, toolset: Toolset, context: RequestContext, build_model: Callable[[CallContext], UpstreamModel]
     ) -> None:
         """Run the agent loop and send its reply; raise the `Problem` of a run that fails before the response starts."""
         client_request, record, runtime = context.request, context.record, context.runtime
@@ -73,21 +73,14 @@ class Agents:
         if client_request.strict:
             reject_losses(toolset.losses, strict=client_request.strict)
         record.losses = (*record.losses, *toolset.losses)
-        caller = ModelCaller(
-            owner=owner,
-            dialect=client_request.dialect,
-            document=client_request.call.body,
-            strict=client_request.strict,
-            headers=client_request.headers,
-        )
-        model = build_model(caller, record)
+        model = build_model(context)
         run = f"run_{uuid4().hex if runtime is None else runtime.run}"
         executor = self._executor.of(toolset.registry, owner)
         # A run is recorded only if the conversation is stored. Hidden turns are saved in any case.
         is_stored, replaces_ended = context.recorder is not None, runtime is not None
         recorder = RunRecorder(self._store.runs, owner, replaces_ended=replaces_ended) if is_stored else None
         # A summary has no client request, so its losses and errors have no pointers into one.
-        summary_model = build_model(ModelCaller(owner=owner), Record(owner=owner, dialect=client_request.dialect))
+        summary_model = build_model(build_program_context(owner, Record(owner=owner, dialect=client_request.dialect)))
         loop = Loop(
             model,
             executor,
@@ -99,7 +92,7 @@ class Agents:
             recorder=recorder,
             runtime=self._job_runner.runtime if runtime is None else partial(Within, outer=runtime),
         )
-        is_whole = context.heartbeat is None
+        is_whole = not client_request.call.stream
         reply = RunReply(dialect, toolset, run, lambda: model.dialect_for(toolset.request.model), is_whole=is_whole)
         async with AsyncExitStack() as stack:
             if conversation is not None:

@@ -224,7 +224,7 @@ class Background:
         )
         try:
             context = RequestContext(
-                client_request, exchange, record, ConversationRecorder(self.store, question), runtime
+                client_request, record, exchange, ConversationRecorder(self.store, question), runtime
             )
             # A client that fetches the response must find one, whatever fails here.
             error = (await attempt_async(self._generate_response, turn, context)).error

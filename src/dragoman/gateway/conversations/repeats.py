@@ -17,8 +17,8 @@ from dragoman.gateway.context import RequestContext
 from dragoman.gateway.conversation_recorder import MemberInjector
 from dragoman.gateway.conversations.history import Continuation, NewItems, parse_messages
 from dragoman.gateway.conversations.options import ConversationOptions
-from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.record import build_response_headers
+from dragoman.gateway.response_writer import StreamWriter
 from dragoman.http.message import JSON_HEADERS
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Turn
@@ -94,9 +94,7 @@ async def resend_answer(turn: Turn, context: RequestContext) -> None:
     record.status = 200
     record.note_first_token()
     if context.request.call.stream:
-        heartbeat = Heartbeat(context.request, exchange, record)
-        heartbeat.start_stream()
-        await exchange.end(heartbeat.frame_end(render_stream(turn)))
+        await StreamWriter(None, context).end(render_stream(turn), None)
     else:
         await exchange.send(200, build_response_headers(record, JSON_HEADERS), turn.reply)
     record.outcome = "answered"

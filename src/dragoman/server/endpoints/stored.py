@@ -13,8 +13,8 @@ from dragoman.gateway.conversation_recorder import build_unavailable_error
 from dragoman.gateway.conversations.background import Background, iter_events_after
 from dragoman.gateway.conversations.repeats import render_stream
 from dragoman.gateway.errors import build_body_error
-from dragoman.gateway.heartbeat import SSE_HEADERS
 from dragoman.gateway.record import build_response_headers
+from dragoman.gateway.response_writer import SSE_HEADERS
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON_HEADERS
 from dragoman.server.endpoints import conversations
