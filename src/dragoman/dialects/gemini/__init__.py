@@ -1,7 +1,7 @@
 """The Gemini dialect: generateContent, with the variants of Vertex and Code Assist."""
 
 from dragoman.dialects.api import READ_METHODS, Api, Endpoint, Operation, ServedPath
-from dragoman.dialects.gemini.code_assist import is_wrapped, unwrap_count, unwrap_request, wrap_count
+from dragoman.dialects.gemini.code_assist import SPELLING, is_wrapped, unwrap_count, unwrap_request, wrap_count
 from dragoman.dialects.gemini.compat import (
     IMPLIED,
     IMPLIED_REPLIES,
@@ -119,6 +119,7 @@ DIALECT = Dialect(
     parse_error=parse_error,
     build_error=build_error,
     mapped_error_types=MAPPED_ERROR_TYPES,
+    envelopes=frozenset({SPELLING}),
     is_wrapped=is_wrapped,
     unwrap=unwrap_request,
     count=TokenCountFormat("totalTokens"),

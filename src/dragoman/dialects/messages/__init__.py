@@ -20,7 +20,7 @@ from dragoman.dialects.messages.remote import REMOTE
 from dragoman.dialects.messages.renderer import render_request, write_tools
 from dragoman.dialects.messages.request import parse_request, read_tools
 from dragoman.dialects.messages.response import build_response, parse_response
-from dragoman.dialects.messages.traits import ROWS
+from dragoman.dialects.messages.traits import ROWS, respell_model
 from dragoman.dialects.messages.wire import ISSUER, NAME
 from dragoman.dialects.record import Dialect, ReplyCapabilities, TokenCountFormat
 
@@ -63,6 +63,7 @@ DIALECT = Dialect(
     history="messages",
     turns=TURNS,
     traits=ROWS,
+    respell_model=respell_model,
     api=API,
     remote=REMOTE,
     capabilities=ReplyCapabilities(
