@@ -218,7 +218,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     traits: tuple[tuple[str, Traits], ...]
     """What its models accept, by pattern of the model name. The first match wins; the last pattern is `*`."""
     respell_model: Callable[[str], str] | None = None
-    """Return a model name as `traits` spell it; None if no platform spells the vendor's names in another way."""
+    """Return a name that `Api.model_names` matches as `traits` spells it; None if all platforms spell it so."""
     api: Api = Api()
     """Its HTTP API. A dialect without paths is only for the library, the command line and upstreams."""
     capabilities: ReplyCapabilities

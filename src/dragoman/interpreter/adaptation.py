@@ -100,7 +100,7 @@ def strip_platform(model: str) -> str:
     """Return a model's name as the traits tables spell it, without the prefixes and suffixes of platforms."""
     name = _PLATFORM_SUFFIX.sub("", _PLATFORM_PREFIX.sub("", model.lower().rpartition("/")[2]), count=1)
     for dialect in DIALECTS.values():
-        if dialect.respell_model is not None:
+        if dialect.respell_model is not None and re.match(dialect.api.model_names, name):
             name = dialect.respell_model(name)
     return name
 

@@ -87,7 +87,7 @@ _VERSION_FIRST = re.compile(r"^claude-([4-9](?:-\d{1,2})?)-([a-z]+)")
 
 def respell_model(name: str) -> str:
     """Return the name of a Claude model as the rows spell it: platforms write `claude-4.5-sonnet` too."""
-    return _VERSION_FIRST.sub(r"claude-\2-\1", name.replace(".", "-")) if name.startswith("claude-") else name
+    return _VERSION_FIRST.sub(r"claude-\2-\1", name.replace(".", "-"))
 
 
 ROWS = (
