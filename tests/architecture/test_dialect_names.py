@@ -1,9 +1,13 @@
 """A dialect is named in its folder, by upstreams that speak it, and where a feature is about one vendor's API."""
 
 import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
-from architecture.tree import PACKAGE, modules, parse
-from dragoman.dialects import NAMES
+from architecture.tree import PACKAGE, ROOT, modules, parse
+from dragoman.dialects import FORMS, NAMES
+from dragoman.dialects.registry import DIALECTS
 
 HOMES = ("dialects", "upstreams", "simulator")
 """A folder for each dialect, a file for each upstream, and the strict simulators of the vendors' APIs."""
@@ -19,10 +23,15 @@ ELSEWHERE = {
     "interpreter/core_request.py": {"messages": "the core field, not the dialect"},
 }
 """The files outside that may have a dialect's name as a string, and why."""
+VENDOR_ELSEWHERE = {
+    "interpreter/turns.py": {"google": "the issuer of the documented placeholder for the signature of a call"},
+}
+"""The files outside that may have another word of a dialect's tables as a string, and why."""
 FILES = {
     "__init__",
     "compat",
     "decoder",
+    "decoder_state",
     "encoder",
     "errors",
     "fields",
@@ -34,26 +43,22 @@ FILES = {
     "wire",
 }
 """The files that every dialect has."""
-_STATE = "what a stream sends in pieces; with it the decoder would have more than 400 lines"
 _REMOTE = "the API runs tools of MCP servers"
 MORE_FILES = {
     "chat": {
-        "decoder_state": _STATE,
         "reasoning_details": "OpenRouter's list of reasoning, which no other API has",
-        "wire_reply": "the structs of replies; with them `wire` would have more than 400 lines",
+        "wire_reply": "replies of many compatible servers: `response` and `decoder` read them, and no request does",
     },
     "gemini": {
         "code_assist": "the envelope of Code Assist",
-        "decoder_state": _STATE,
         "finish": "reasons and usage, which the decoder reads without the rest of `response`",
         "grounding": "citations are metadata that count bytes",
     },
     "messages": {
         "remote": _REMOTE,
-        "text_blocks": "search results and documents made of blocks; `parts` would have more than 400 lines",
+        "text_blocks": "search results and documents made of blocks, which no other API has",
     },
     "responses": {
-        "decoder_state": _STATE,
         "items": "a conversation is a list of items, not of messages with parts",
         "output": "so is a reply",
         "remote": _REMOTE,
@@ -62,16 +67,44 @@ MORE_FILES = {
 """The files that only some dialects have, and why."""
 
 
-def test_dialects_are_named_only_where_there_is_a_reason():
-    found = {}
+TOY = ROOT / "tests" / "dialects" / "toy"
+"""The dialect of another package; its streams have no state, and its kind of upstream is in the same folder."""
+
+
+def strings_elsewhere() -> Iterator[tuple[str, set[str]]]:
+    """Each file outside the homes of dialects, and its strings without the docstrings."""
     for path in modules("src/dragoman"):
         inside = path.relative_to(PACKAGE)
-        if inside.parts[0] in HOMES:
-            continue
-        strings = {node.value for node in ast.walk(parse(path)) if isinstance(node, ast.Constant)}
-        if names := strings.intersection(NAMES):
-            found[inside.as_posix()] = names
+        if inside.parts[0] not in HOMES:
+            tree = parse(path)
+            docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+            strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docs)
+            yield inside.as_posix(), {node.value for node in strings if isinstance(node.value, str)}
+
+
+def test_dialects_are_named_only_where_there_is_a_reason():
+    found = {file: names for file, strings in strings_elsewhere() if (names := strings.intersection(NAMES))}
     assert found == {file: set(reasons) for file, reasons in ELSEWHERE.items()}
+
+
+def test_vendors_envelopes_fields_and_models_are_named_only_in_tables_of_their_dialects():
+    words = {word for dialect in DIALECTS.values() for word in (dialect.issuer, *dialect.envelopes)}
+    words |= {pointer for dialect in DIALECTS.values() for pointer in dialect.shared_fields}
+    rows = [traits for dialect in DIALECTS.values() for _, traits in dialect.traits]
+    words |= {pointer for traits in rows for pointer, _ in (*traits.stream_fields, *traits.unkept, *traits.native_mix)}
+    assert words >= {"openai", "anthropic", "google", "code_assist", "/service_tier", "/stream_options"}
+    model = re.compile("|".join(rf"\W*(?:{dialect.api.model_names})" for dialect in DIALECTS.values()))
+    found = {}
+    for file, strings in strings_elsewhere():
+        if named := {string for string in strings if string in words or model.match(string)}:
+            found[file] = named
+    assert found == {file: set(reasons) for file, reasons in VENDOR_ELSEWHERE.items()}
+
+
+def test_the_command_offers_the_envelopes_that_dialects_have():
+    assert {(name, form) for name, form in FORMS.values()} == {
+        (name, form) for name, dialect in DIALECTS.items() for form in dialect.envelopes
+    }
 
 
 def test_only_one_folder_and_its_registry_know_a_dialect():
@@ -79,6 +112,11 @@ def test_only_one_folder_and_its_registry_know_a_dialect():
     assert folders == set(NAMES)
 
 
+def files_in(folder: Path) -> set[str]:
+    return {path.stem for path in folder.glob("*.py")}
+
+
 def test_every_dialect_has_the_same_files():
-    found = {name: {path.stem for path in (PACKAGE / "dialects" / name).glob("*.py")} for name in NAMES}
+    found = {name: files_in(PACKAGE / "dialects" / name) for name in NAMES}
     assert found == {name: FILES | MORE_FILES[name].keys() for name in NAMES}
+    assert files_in(TOY) == FILES - {"decoder_state"} | {"upstream"}

@@ -10,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from architecture.test_imports import SHARED_BY_DIALECTS
 from architecture.tree import PACKAGE, ROOT, each, list_published, modules, name_of, parse
+from dragoman.dialects.api import Api
+from dragoman.dialects.record import Dialect
+from dragoman.upstreams.kind import UpstreamKind
+from dragoman.upstreams.upstream import Upstream
 
 DOCS = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
@@ -71,6 +76,31 @@ def test_every_relative_link_leads_somewhere(path):
         if re.match(r"[a-z]+:", target) or target.startswith("#"):
             continue
         assert (path.parent / target.partition("#")[0]).exists(), f"{name_of(path)} -> {target}"
+
+
+@pytest.mark.parametrize(
+    ("page", "records"),
+    [("add-a-dialect", (Dialect, Api)), ("add-an-upstream-kind", (UpstreamKind, Upstream))],
+)
+def test_the_pages_on_adding_something_explain_every_field_of_its_record(page, records):
+    text = (ROOT / "docs" / "how-to" / f"{page}.md").read_text(encoding="utf-8")
+    for record in records:
+        table = text.partition(f" of `{record.__name__}`\n")[2].partition("\n## ")[0]
+        explained = {
+            name
+            for line in table.splitlines()
+            for name in re.findall(r"`(\w+)`", line.partition("| ")[2].split(" |")[0])
+        }
+        fields = set(getattr(record, "__struct_fields__", ())) or {name for name in vars(record) if name[0] != "_"}
+        assert explained == fields, record.__name__
+
+
+def test_the_page_on_adding_a_dialect_names_what_it_may_import():
+    page = (ROOT / "docs" / "how-to" / "add-a-dialect.md").read_text(encoding="utf-8")
+    rules = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for (module,) in SHARED_BY_DIALECTS:
+        assert f"`dialects.{module}`" in page
+        assert f"`{module}.py`" in rules
 
 
 def test_the_start_up_errors_in_troubleshooting_are_messages_of_the_code():

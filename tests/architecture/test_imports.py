@@ -151,6 +151,21 @@ def test_a_folder_and_the_rest_of_its_package_import_one_way(folder):
         assert find_links_around(parts, outwards=True)
 
 
+SHARED_BY_DIALECTS = {("record",), ("reasons",), ("api",), ("decoder",)}
+"""What a dialect imports of the package `dialects`; CONTRIBUTING and the page on adding a dialect name them."""
+
+
+@each(modules("tests/dialects/toy"))
+def test_a_dialect_of_another_package_needs_no_more_than_the_built_in_ones(path):
+    if path.stem == "upstream":
+        return
+    for target in find_imports(PACKAGE / "dialects" / "toy" / path.name, parse(path)):
+        if target[:1] == ("dragoman",) and target[1:2] != ("dialects",):
+            assert target[1] in MAY_IMPORT["dialects"], f"{name_of(path)} imports {'.'.join(target)}"
+        elif target[:1] == ("dragoman",):
+            assert target[2:3] in SHARED_BY_DIALECTS, f"{name_of(path)} imports {'.'.join(target)}"
+
+
 @each([p for p in SOURCES if get_dotted_name(p)[:1] == ("dialects",)])
 def test_a_dialect_never_imports_another(path):
     dotted_name = get_dotted_name(path)
@@ -158,9 +173,7 @@ def test_a_dialect_never_imports_another(path):
         return
     for target in find_imports(path, parse(path)):
         if target[:2] == ("dragoman", "dialects"):
-            assert target[2:3] in {("record",), ("reasons",), ("api",), ("decoder",), dotted_name[1:2]}, (
-                f"{name_of(path)} imports {'.'.join(target)}"
-            )
+            assert target[2:3] in {*SHARED_BY_DIALECTS, dotted_name[1:2]}, f"{name_of(path)} imports {'.'.join(target)}"
 
 
 @each([p for p in SOURCES if room_of(get_dotted_name(p)) in PURE])

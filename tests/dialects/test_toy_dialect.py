@@ -149,6 +149,14 @@ class TestLibrary:
         parsed = DIALECT.parse_request(Call(encode(asked)))
         assert json.loads(DIALECT.render_request(parsed, DIALECT.traits[0][1]).body) == asked
 
+    def test_a_scalar_field_is_one_row_in_wire(self, toy):
+        asked = {**ASKED, "heat": 0.5}
+        forward = translate_request(Call(encode(asked)), "toy", "chat", model="gpt-4.1")
+        assert json.loads(forward.call.body)["temperature"] == 0.5
+        assert json.loads(translate_request(forward.call, "chat", "toy").call.body)["heat"] == 0.5
+        lost = translate_request(Call(encode(asked)), "toy", "messages", model="claude-opus-5").losses
+        assert [loss.where for loss in lost] == ["/heat"]
+
     def test_thoughts_that_toy_cannot_express_are_reported(self, toy):
         reply = {"id": "m", "type": "message", "role": "assistant", "model": "c", "stop_reason": "end_turn"}
         content = [{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "yes"}]
@@ -331,4 +339,6 @@ def test_models_of_its_family_go_to_its_upstream_and_are_listed(toy):
     ):
         reply = httpx2.post(f"{gateway.base_url}/toy/talk", json={"model": "toy-7", "lines": []})
         assert reply.headers["x-dragoman-upstream"] == "toys"
-        assert httpx2.get(f"{gateway.base_url}/v1/models", headers={"x-toy": "1"}).json()["data"]
+        for path in ("/toy/toys", "/v1/models"):
+            listed = httpx2.get(gateway.base_url + path, headers={"x-toy": "1"}).json()["toys"]
+            assert "gemini-3.8-flash" in {row["toy"] for row in listed}

@@ -17,7 +17,7 @@ COMPATIBLE = {
     "sampling": SAMPLING,
     "stop_max": 4,
     "max_tokens_member": "max_tokens",
-    "usage_on_request": True,
+    "stream_fields": (("/stream_options", b'{"include_usage":true}'),),
     "strict_tools": True,
     "strict_needs_all": True,
     "parallel_switch": True,

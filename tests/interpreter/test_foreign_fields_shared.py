@@ -21,14 +21,14 @@ OPENAI = {
 
 @pytest.mark.parametrize(("source", "target"), [("chat", "responses"), ("responses", "chat")])
 def test_the_dialects_of_openai_share_fields_by_name_and_meaning(source, target):
-    assert find_shared_fields(source, target) == OPENAI
+    assert find_shared_fields(source, target).keys() == OPENAI
 
 
 @pytest.mark.parametrize(
     ("source", "target"), [("chat", "messages"), ("gemini", "responses"), ("messages", "gemini"), ("chat", "chat")]
 )
 def test_dialects_of_different_vendors_share_nothing(source, target):
-    assert find_shared_fields(source, target) == frozenset()
+    assert not find_shared_fields(source, target)
 
 
 @pytest.mark.parametrize(
@@ -55,5 +55,5 @@ def test_fields_of_images_are_shared_by_their_pointers_in_each(source, target, f
 )
 def test_a_service_tier_is_sent_to_a_dialect_that_shares_it(target, tier, kept):
     adaptation = adaptation_for(target, "gpt-5.6")
-    assert adapt_shared_value("/service_tier", tier, adaptation) == (tier if kept else None)
+    assert adapt_shared_value("/service_tier", tier, "tier", adaptation) == (tier if kept else None)
     assert loss_pointers(adaptation) == ([] if kept else [("dropped", "/service_tier")])

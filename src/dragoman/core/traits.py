@@ -195,8 +195,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """Lifetimes that the prompt cache options may request."""
     tiers: tuple[str, ...] = ()
     """Service tiers that may be requested (OpenAI)."""
-    usage_on_request: bool = False
-    """A streamed reply reports usage only if the request asks for it."""
+    stream_fields: tuple[tuple[str, bytes], ...] = ()
+    """Request fields without which a streamed reply does not report usage."""
     unkept: tuple[tuple[str, bytes], ...] = ()
     """Request fields for a client that resends the history: store nothing, and return the reasoning to the client."""
     metadata: bool = False

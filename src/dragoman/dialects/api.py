@@ -1,13 +1,15 @@
-"""Types that describe the HTTP API of a dialect: its paths, its clients' headers and its model names.
+"""Types that describe the HTTP API of a dialect: its paths, its clients' headers, its model names and model list.
 
-The server builds its route table from these rows, the router uses the model names, and the command line detects the
-dialect of a request with them.
+The server builds its route table and its model lists from these rows, the router uses the model names, and the command
+line detects the dialect of a request with them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
+
+from dragoman.core.problems import Problem
 
 Operation = Literal[
     "generate",
@@ -66,6 +68,79 @@ class ServedPath(Struct, frozen=True):
     """The pattern is matched before percent-decoding, because a name may contain an encoded slash."""
 
 
+ModelRow = dict[str, Any]
+Query = Mapping[str, str]
+_CREATED = 1767225600
+"""Each model needs a creation date; the true one is not known."""
+_MAX_DIGITS = 9
+
+
+class ListedModel(Struct, frozen=True, kw_only=True):
+    """One model in the list of an upstream."""
+
+    name: str
+    display_name: str = ""
+    """The name to show to users."""
+    input_limit: int | None = None
+    output_limit: int | None = None
+    row: ModelRow
+    """The row as the upstream sent it."""
+
+
+UNLISTED = ListedModel(name="", row={})
+
+
+class ModelEntry(Struct, frozen=True, kw_only=True):
+    """A model in the list for clients."""
+
+    name: str
+    issuer: str = ""
+    """The vendor in whose format `listed` is."""
+    listed: ListedModel = UNLISTED
+    """The model as its upstream lists it, if it does."""
+
+
+def _build_row(entry: ModelEntry) -> ModelRow:
+    limits = {"context_length": entry.listed.input_limit, "max_output_tokens": entry.listed.output_limit}
+    known = {name: limit for name, limit in limits.items() if limit is not None}
+    return {"id": entry.name, "object": "model", "created": _CREATED, "owned_by": entry.issuer or "dragoman", **known}
+
+
+def _build_page(rows: list[ModelRow], _query: Query) -> ModelRow:
+    return {"object": "list", "data": rows}
+
+
+class ModelFormat(Struct, frozen=True, kw_only=True):
+    """The format of a model list. The defaults are the format of most servers, which has no pages."""
+
+    member: str = "id"
+    """The member of a row with the model's name."""
+    prefix: str = ""
+    """The beginning of that member, before the name."""
+    build_row: Callable[[ModelEntry], ModelRow] = _build_row
+    """Build the row of a model of any vendor."""
+    build_page: Callable[[list[ModelRow], Query], ModelRow] = _build_page
+    """Build the page of the list that the query parameters request."""
+
+
+def read_page_size(query: Query, name: str, default: int, maximum: int) -> int:
+    """Return the query parameter with the number of models on a page."""
+    size = query.get(name) or str(default)
+    # Python does not parse numbers of thousands of digits.
+    if not size.isdecimal() or len(size) > _MAX_DIGITS or int(size) == 0:
+        raise Problem("invalid_request", f"{name} must be a number from 1 to {maximum}", where=f"/{name}")
+    return min(int(size), maximum)
+
+
+def find_row(rows: list[ModelRow], member: str, query: Query, parameter: str) -> int:
+    """Return the index of the row that a query parameter names."""
+    names, name = [row[member] for row in rows], query[parameter]
+    if name not in names:
+        message = f"{parameter} must be a value of an earlier page of the list; no model is named {name!r}"
+        raise Problem("invalid_request", message)
+    return names.index(name)
+
+
 class Api(Struct, frozen=True, kw_only=True):
     """The HTTP API of a dialect."""
 
@@ -82,6 +157,8 @@ class Api(Struct, frozen=True, kw_only=True):
     """A pattern of model name prefixes: such models are routed to an upstream that speaks this dialect."""
     default_model: str = ""
     """The model of `dragoman chat`, `dragoman doctor` and MCP if none is named."""
+    models: ModelFormat = ModelFormat()
+    """How models are listed for clients of this dialect."""
     request_fields: frozenset[str] = frozenset()
     """Request members that identify this dialect among those whose `history` member has the same name."""
     tool_fields: frozenset[str] = frozenset()

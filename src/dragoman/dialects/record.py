@@ -6,7 +6,7 @@ is lossless for a value adapted to the dialect; a dialect does not depend on any
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from re import Pattern
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -198,6 +198,12 @@ class VendorTool(Struct, frozen=True):
     """The tool choice that forces the model to use it."""
 
 
+SharedField = Literal["as_is", "tier", "store", "cache_options"]
+"""How the value of a field is adapted to the vendor's other dialect: not at all, as the service tier, as the switch
+that stores the reply, or as the prompt cache options.
+"""
+
+
 class Dialect(Struct, frozen=True, kw_only=True):
     """One API dialect: its functions and its tables."""
 
@@ -211,6 +217,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     turns: ConversationFormat
     traits: tuple[tuple[str, Traits], ...]
     """What its models accept, by pattern of the model name. The first match wins; the last pattern is `*`."""
+    respell_model: Callable[[str], str] | None = None
+    """Return a name that `Api.model_names` matches as `traits` spells it; None if all platforms spell it so."""
     api: Api = Api()
     """Its HTTP API. A dialect without paths is only for the library, the command line and upstreams."""
     capabilities: ReplyCapabilities
@@ -237,6 +245,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The member of an error body with the request id; "" if there is none."""
     read_declared_tools: Callable[[Iterable[Message]], tuple[Tool | NativeTool, ...]] | None = None
     """Return the tools that messages declare, for targets that need all tools in one list."""
+    envelopes: frozenset[str] = frozenset()
+    """The values of `Request.spelling` that mark a request in an envelope; an upstream's `form` is one of them."""
     is_wrapped: Callable[[bytes], bool] | None = None
     """Return whether the first bytes of a reply or stream start an envelope that plain clients cannot read."""
     mapped_finishes: frozenset[str]
@@ -267,7 +277,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Its versions of tools that several vendors run, by purpose, such as "search"."""
     is_hosted: Callable[[bytes], bool] | None = None
     """Return whether the vendor runs a tool of its own, given the JSON of its declaration; None if it has none."""
-    shared_fields: frozenset[str] = frozenset()
-    """Pointers of request fields that mean the same in the vendor's other dialect; one of the two lists them."""
+    shared_fields: Mapping[str, SharedField] = {}
+    """Request fields that mean the same in the vendor's other dialect, by pointer; one of the two lists them."""
     image_detail: str = ""
     """The pointer of an image's detail setting, whose values the vendor's dialects share."""

@@ -12,11 +12,11 @@ from time import monotonic
 from msgspec import Struct
 
 from dragoman.core.problems import Problem
+from dragoman.dialects.api import UNLISTED, ListedModel, ModelEntry
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.router import Routes
 from dragoman.http.client import Client, Deadlines
 from dragoman.http.upstream_connection import ConnectionFailure
-from dragoman.upstreams.model_list import ListedModel
 from dragoman.upstreams.upstream import Upstream
 
 _LIST_DEADLINES = Deadlines(connect=2.0, first_byte=3.0, idle=3.0)
@@ -24,16 +24,6 @@ _MAX_SECONDS = 4.0
 _REFRESH_SECONDS = 300.0
 _RETRY_SECONDS = 30.0
 """Seconds until an upstream is queried again, after a success and after a failure."""
-
-
-class ModelEntry(Struct, frozen=True, kw_only=True):
-    """A model in the list for clients."""
-
-    name: str
-    issuer: str = ""
-    """The vendor in whose format `listed` is."""
-    listed: ListedModel | None = None
-    """The model as its upstream lists it, if it does."""
 
 
 class _CachedModelList(Struct):
@@ -70,7 +60,7 @@ class Catalogue:
         target = self._routes.find_targets(self._agents.get(name, name))[0]
         async with self._lock:
             await self._refresh(target.upstream)
-        listed = self._get_cached_rows(target.upstream).get(target.model.removeprefix("models/"))
+        listed = self._get_cached_rows(target.upstream).get(target.model.removeprefix("models/"), UNLISTED)
         return ModelEntry(name=name, issuer=dialect_named(target.upstream.dialect).issuer, listed=listed)
 
     def _get_cached_rows(self, upstream: Upstream) -> dict[str, ListedModel]:

@@ -128,12 +128,12 @@ def _adapt_extras(request: Request, tools: tuple[AnyTool, ...], adaptation: Adap
     if request.extras is not None:
         shared = find_shared_fields(request.extras.dialect, traits.dialect)
         for pointer, raw in request.extras.fields.items():
-            if pointer not in shared:
+            if (field := shared.get(pointer)) is None:
                 report_unknown(pointer, raw, request.extras.dialect, adaptation.traits.dialect, adaptation.ledger)
-            elif raw != b"null" and (value := adapt_shared_value(pointer, raw, adaptation)) is not None:
+            elif raw != b"null" and (value := adapt_shared_value(pointer, raw, field, adaptation)) is not None:
                 kept[pointer] = value
-    if request.stream and traits.usage_on_request:
-        kept["/stream_options"] = b'{"include_usage":true}'
+    if request.stream:
+        kept.update(traits.stream_fields)
     for pointer, raw in traits.unkept:
         kept.setdefault(pointer, raw)
     if traits.native_mix and len({type(tool) for tool in tools}) > 1:

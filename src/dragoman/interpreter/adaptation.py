@@ -19,8 +19,6 @@ from dragoman.interpreter.translation import Links
 from dragoman.interpreter.undo import Arguments, Undo, alias_name, qualify_name
 
 NO_LIMIT = 1 << 30
-ENVELOPES = frozenset({"code_assist"})
-"""Variants of a dialect that wrap the request and reply in an envelope."""
 STORED_ELSEWHERE = "this refers to something that only its own vendor's server stores: send the content itself"
 """The error message for a request that is incomplete without the stored object it refers to."""
 EMPTY_TEXT_REJECTED = "the target rejects text that is empty or only white space"
@@ -96,14 +94,14 @@ _PLATFORM_PREFIX = re.compile(r"^(?:ft:)?(?:[a-z-]+\.)*(?=[a-z])")
 """What platforms put before a model name, other than a path: `us.anthropic.`, `openai.`, `ft:`."""
 _PLATFORM_SUFFIX = re.compile(r"[:@].*$|-20\d{6}.*$")
 """What platforms put after a model name: `@20260901`, `:0`, `:free`, or a date, which is not a version."""
-_VERSION_FIRST = re.compile(r"^claude-([4-9](?:-\d{1,2})?)-([a-z]+)")
 
 
 def strip_platform(model: str) -> str:
     """Return a model's name as the traits tables spell it, without the prefixes and suffixes of platforms."""
     name = _PLATFORM_SUFFIX.sub("", _PLATFORM_PREFIX.sub("", model.lower().rpartition("/")[2]), count=1)
-    if name.startswith("claude-"):
-        name = _VERSION_FIRST.sub(r"claude-\2-\1", name.replace(".", "-"))
+    for dialect in DIALECTS.values():
+        if dialect.respell_model is not None and re.match(dialect.api.model_names, name):
+            name = dialect.respell_model(name)
     return name
 
 

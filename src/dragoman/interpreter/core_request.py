@@ -140,8 +140,8 @@ def _adapt_added(
     turns = sign_steps(turns, traits, ledger)
     choice = _alias_choice(request.tool_choice, adaptation.alias_tool, request)
     kept = {**dict(traits.unkept), **(request.extras.fields if request.extras is not None else {})}
-    if request.stream and traits.usage_on_request:
-        kept["/stream_options"] = b'{"include_usage":true}'
+    if request.stream:
+        kept.update(traits.stream_fields)
     extras = Extras(dialect.name, kept) if kept else None
     return structs.replace(
         request, messages=turns, tools=tools, tool_choice=choice, extras=extras

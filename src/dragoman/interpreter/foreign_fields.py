@@ -14,7 +14,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from dragoman.core.value import Value
-from dragoman.dialects.record import Dialect, Implied
+from dragoman.dialects.record import Dialect, Implied, SharedField
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.ledger import Ledger, normalise_pointer
@@ -116,8 +116,8 @@ def _find_reply_table(dialect: str) -> _Table:
     return _build_table(dialect_named(dialect).implied_replies)
 
 
-def find_shared_fields(source: str, target: str) -> frozenset[str]:
-    """Return the pointers of request fields that mean the same in both dialects."""
+def find_shared_fields(source: str, target: str) -> Mapping[str, SharedField]:
+    """Return the request fields that mean the same in both dialects, by pointer."""
     source_dialect, target_dialect = DIALECTS.get(source), DIALECTS.get(target)
     if (
         source_dialect is None
@@ -125,8 +125,8 @@ def find_shared_fields(source: str, target: str) -> frozenset[str]:
         or source_dialect is target_dialect
         or source_dialect.issuer != target_dialect.issuer
     ):
-        return frozenset()
-    return source_dialect.shared_fields | target_dialect.shared_fields
+        return {}
+    return {**source_dialect.shared_fields, **target_dialect.shared_fields}
 
 
 def drop_extras(value: Value, adaptation: Adaptation) -> None:

@@ -4,6 +4,7 @@ from msgspec import structs
 
 from dragoman.core.parts import Reasoning, Text, ToolResult
 from dragoman.core.request import EFFORTS, Effort, Message, OutputFormat, Request, Thinking
+from dragoman.dialects.record import SharedField
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.cache_marks import find_nearest_lifetime
 from dragoman.interpreter.ledger import Ledger
@@ -13,24 +14,19 @@ from dragoman.interpreter.schema.roots import is_openai_strict, to_anthropic_out
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
 
-_CACHE_OPTIONS = "/prompt_cache_options"
-_TIER = "/service_tier"
-_STORE = "/store"
 
-
-def adapt_shared_value(pointer: str, raw: bytes, adaptation: Adaptation) -> bytes | None:
+def adapt_shared_value(pointer: str, raw: bytes, field: SharedField, adaptation: Adaptation) -> bytes | None:
     """Return the value of a shared field as the target takes it; report it and return None if it takes none of it."""
-    if pointer == _TIER and json.peek(raw) not in adaptation.traits.tiers:
+    if field == "tier" and json.peek(raw) not in adaptation.traits.tiers:
         adaptation.ledger.report_dropped(pointer, "the target has no such service tier")
         return None
-    if pointer == _STORE and raw == b"true":
+    if field == "store" and raw == b"true":
         reason = "stored in the target's API: it cannot be retrieved through the caller's"
         adaptation.ledger.report_approximated(pointer, reason)
-    return _adapt_cache_options(raw, adaptation) if pointer == _CACHE_OPTIONS else raw
+    return _adapt_cache_options(pointer, raw, adaptation) if field == "cache_options" else raw
 
 
-def _adapt_cache_options(raw: bytes, adaptation: Adaptation) -> bytes | None:
-    pointer = _CACHE_OPTIONS
+def _adapt_cache_options(pointer: str, raw: bytes, adaptation: Adaptation) -> bytes | None:
     names, lifetimes = adaptation.traits.cache_options, adaptation.traits.options_lifetimes
     if not names or not json.is_object(raw):
         adaptation.ledger.report_dropped(pointer, "the model has no such setting")

@@ -14,7 +14,6 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, FinishReason, Usage
 from dragoman.dialects.record import Dialect
-from dragoman.interpreter.adaptation import ENVELOPES
 from dragoman.interpreter.foreign_fields import report_unknown_in_reply
 from dragoman.interpreter.ids import build_call_id_stem, generate_id, to_plain_id
 from dragoman.interpreter.ledger import Ledger
@@ -81,7 +80,7 @@ def has_other_envelope(dialect: Dialect, head: bytes, context: Context) -> bool:
     """Return whether a reply is wrapped in an envelope and the client's request was not, or the other way round."""
     if dialect.is_wrapped is None:
         return False
-    is_request_wrapped = context.request is not None and bool(context.request.spelling & ENVELOPES)
+    is_request_wrapped = context.request is not None and bool(context.request.spelling & dialect.envelopes)
     return dialect.is_wrapped(head) is not is_request_wrapped
 
 

@@ -15,7 +15,7 @@ from dragoman.core.traits import TextCalls, Traits
 from dragoman.dialects.record import Call, Dialect, Tools
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.adaptation import ENVELOPES, Adaptation, traits_for
+from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger, open_request_ledger
 from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.passthrough import pass_on, remove_foreign_signatures
@@ -179,7 +179,7 @@ def render(adapted: Request, traits: Traits, target: Dialect, form: str) -> Call
     """Render an adapted request in a variant of the target's envelope, the plain one if `form` is empty."""
     if adapted.spelling or form:
         spelling = frozenset({form}) if form else frozenset[str]()
-        adapted = structs.replace(adapted, spelling=adapted.spelling - ENVELOPES | spelling)
+        adapted = structs.replace(adapted, spelling=adapted.spelling - target.envelopes | spelling)
     return target.render_request(adapted, traits)
 
 

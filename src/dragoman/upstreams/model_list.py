@@ -9,11 +9,9 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from dragoman.dialects.api import ListedModel, ModelRow
 from dragoman.http.client import Outgoing
 from dragoman.wire.json import Malformed, decode, get_text
-
-Row = dict[str, Any]
-
 
 _INPUT_LIMIT_NAMES = (
     "context_length",
@@ -24,18 +22,6 @@ _INPUT_LIMIT_NAMES = (
     "max_input_tokens",
 )
 _OUTPUT_LIMIT_NAMES = ("max_output_tokens", "max_completion_tokens", "max_tokens")
-
-
-class ListedModel(Struct, frozen=True, kw_only=True):
-    """One model in the list of an upstream."""
-
-    name: str
-    display_name: str = ""
-    """The name to show to users."""
-    input_limit: int | None = None
-    output_limit: int | None = None
-    row: Row
-    """The row as the upstream sent it."""
 
 
 class Listing(Struct, frozen=True):
@@ -88,9 +74,9 @@ def publisher_rows(body: bytes) -> list[ListedModel]:
     ]
 
 
-def _parse_openai_row(row: Row) -> ListedModel:
+def _parse_openai_row(row: ModelRow) -> ListedModel:
     inner = (row.get("top_provider"), row.get("meta"))
-    sources = [row, *(cast("Row", value) for value in inner if isinstance(value, dict))]
+    sources = [row, *(cast("ModelRow", value) for value in inner if isinstance(value, dict))]
     return ListedModel(
         name=row["id"],
         display_name=get_text(row, "name"),
@@ -100,20 +86,20 @@ def _parse_openai_row(row: Row) -> ListedModel:
     )
 
 
-def _decode_rows(body: bytes, member: str) -> list[Row]:
+def _decode_rows(body: bytes, member: str) -> list[ModelRow]:
     try:
         document = decode(body)
     except Malformed:
         return []
-    rows: Any = cast("Row", document).get(member) if isinstance(document, dict) else None
-    return [cast("Row", row) for row in cast("list[Any]", rows) if isinstance(row, dict)] if rows else []
+    rows: Any = cast("ModelRow", document).get(member) if isinstance(document, dict) else None
+    return [cast("ModelRow", row) for row in cast("list[Any]", rows) if isinstance(row, dict)] if rows else []
 
 
-def _first_number(sources: Iterable[Row], names: tuple[str, ...]) -> int | None:
+def _first_number(sources: Iterable[ModelRow], names: tuple[str, ...]) -> int | None:
     found = (_positive_int(source, name) for source in sources for name in names)
     return next((number for number in found if number is not None), None)
 
 
-def _positive_int(row: Row, name: str) -> int | None:
+def _positive_int(row: ModelRow, name: str) -> int | None:
     value = row.get(name)
     return value if isinstance(value, int) and value > 0 else None

@@ -8,7 +8,7 @@ from dialects.toy.response import end_of
 from dragoman.core.events import Event, Failed, Finished, PartDelta, PartEnded, PartStarted, Started, UsageSeen
 from dragoman.core.request import Request
 from dragoman.core.response import Usage
-from dragoman.dialects.record import Encoder
+from dragoman.dialects.decoder import Encoder
 from dragoman.wire import json
 from dragoman.wire.sse import render_data_frame
 

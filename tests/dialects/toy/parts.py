@@ -35,7 +35,7 @@ def write_part(part: AnyPart, role: Role) -> Any:
             return CallLine(part.id, part.name, part.arguments)
         case ToolResult():
             return ResultLine(part.call_id, "\n".join(filter(None, map(_text_of, part.content))), part.failed)
-        case Opaque(dialect="toy", raw=raw):
+        case Opaque(dialect=dialect, raw=raw) if dialect == NAME:
             return raw
         case _:
             return None

@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec import Raw
 
+from dialects.toy.fields import SAMPLING_FIELDS
 from dialects.toy.parts import write_part
 from dialects.toy.wire import NAME, ToolShape
 from dragoman.core.request import Message, NativeTool, Request, Tool
@@ -24,8 +25,7 @@ def render_request(request: Request, _traits: Traits) -> Call:
         "lines": lines,
         "tools": Raw(request.written_tools) if request.written_tools else write_tools(request.tools) or None,
         "pick": None if request.tool_choice is None else request.tool_choice.mode,
-        "limit": request.sampling.max_tokens,
-        "heat": request.sampling.temperature,
+        **SAMPLING_FIELDS.write(request.sampling),
         "stream": request.stream or None,
     }
     written = json.encode({name: value for name, value in body.items() if value is not None})
@@ -46,4 +46,4 @@ def write_tools(tools: Tools) -> list[Any]:
 
 def _write_tool(tool: Tool) -> Raw:
     takes = ABSENT if tool.parameters is None else Raw(tool.parameters)
-    return Raw(graft(json.encode(ToolShape(tool.name, tool.description, takes)), own_extras(tool, "toy") or {}))
+    return Raw(graft(json.encode(ToolShape(tool.name, tool.description, takes)), own_extras(tool, NAME) or {}))

@@ -2,10 +2,11 @@
 
 from msgspec import Raw
 
+from dialects.toy.fields import SAMPLING_FIELDS, read_choice
 from dialects.toy.parts import read_line
 from dialects.toy.wire import RequestShape, ToolShape, extras_of
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, Request, Sampling, Tool, ToolChoice
+from dragoman.core.request import Message, Request, Sampling, Tool
 from dragoman.dialects.record import Call, ReadTools, Tools
 from dragoman.wire import json
 from dragoman.wire.shape import ABSENT, Shape
@@ -44,8 +45,8 @@ def parse_request(call: Call, /, *, first: int = 0, read_tools: ReadTools = read
         model=shape.model or call.model,
         messages=tuple(messages),
         tools=declared,
-        tool_choice=None if shape.pick is None else ToolChoice(mode=shape.pick),
-        sampling=Sampling(temperature=shape.heat, max_tokens=shape.limit),
+        tool_choice=read_choice(shape),
+        sampling=Sampling(**SAMPLING_FIELDS.read(shape)),
         stream=shape.stream,
         extras=extras_of(unread.rest() if unread is not None else None),
     )

@@ -1,11 +1,11 @@
 """The JSON of Toy: a conversation is a list of lines, each a text, a call or a result."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Raw
 
 from dragoman.core.value import Extras
-from dragoman.wire.shape import ABSENT, Wire
+from dragoman.wire.shape import ABSENT, Wire, core_field, core_location
 from dragoman.wire.unread import Unknown
 
 NAME = ISSUER = "toy"
@@ -21,17 +21,17 @@ class SayLine(Wire, tag="say"):
 class CallLine(Wire, tag="call"):
     """A call of a tool; `input` is JSON as the model wrote it."""
 
-    id: str
+    id: Annotated[str, core_location("call.id")]
     tool: str
-    input: str
+    input: Annotated[str, core_location("call.arguments")]
 
 
 class ResultLine(Wire, tag="result"):
     """What a tool answered."""
 
-    of: str
+    of: Annotated[str, core_location("result.call_id")]
     text: str
-    failed: bool = False
+    failed: Annotated[bool, core_location("result.failed")] = False
 
 
 Line = SayLine | CallLine | ResultLine | Unknown
@@ -40,13 +40,13 @@ Line = SayLine | CallLine | ResultLine | Unknown
 class RequestShape(Wire):
     """A request."""
 
-    lines: list[Line]
-    model: str | None = None
-    tools: Raw = ABSENT
-    pick: Literal["auto", "none", "required"] | None = None
-    limit: int | None = None
-    heat: float | None = None
-    stream: bool = False
+    lines: Annotated[list[Line], core_location("messages")]
+    model: Annotated[str | None, core_location("model")] = None
+    tools: Annotated[Raw, core_location("tools")] = ABSENT
+    pick: Annotated[Literal["auto", "none", "required"] | None, core_location("tool_choice")] = None
+    limit: Annotated[int | None, core_field("sampling.max_tokens")] = None
+    heat: Annotated[float | None, core_field("sampling.temperature")] = None
+    stream: Annotated[bool, core_location("stream")] = False
 
 
 class ToolShape(Wire):
@@ -54,7 +54,7 @@ class ToolShape(Wire):
 
     tool: str
     about: str = ""
-    takes: Raw = ABSENT
+    takes: Annotated[Raw, core_location("tool.parameters")] = ABSENT
 
 
 class TokensShape(Wire):

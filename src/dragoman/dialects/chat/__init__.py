@@ -3,14 +3,7 @@
 from typing import Any
 
 from dragoman.dialects.api import Api, Endpoint, ServedPath
-from dragoman.dialects.chat.compat import (
-    IMPLIED,
-    IMPLIED_REPLIES,
-    INFORMATIONAL,
-    INFORMATIONAL_REPLIES,
-    SHARED_FIELDS,
-    TURNS,
-)
+from dragoman.dialects.chat import compat
 from dragoman.dialects.chat.decoder import ChatDecoder
 from dragoman.dialects.chat.encoder import ChatEncoder
 from dragoman.dialects.chat.errors import MAPPED_ERROR_TYPES, build_error, parse_error
@@ -56,23 +49,19 @@ DIALECT = Dialect(
     call_prefix="call_",
     reply_prefix="chatcmpl-",
     history="messages",
-    turns=TURNS,
+    turns=compat.TURNS,
     traits=ROWS,
     api=API,
     capabilities=ReplyCapabilities(
-        reasoning=True,
         signatures=frozenset({"call", "reasoning"}),
         unsigned_reasoning=True,
         call_issuers=frozenset({"google"}),
         any_issuer=False,
         refusal=True,
         custom_calls=True,
-        partial_calls=True,
-        media=False,
         citations=True,
         citation_facts=frozenset({"span", "quote"}),
         order=False,
-        finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused"}),
     ),
     pointers=POINTERS,
     reply_pointers={
@@ -97,10 +86,10 @@ DIALECT = Dialect(
     build_error=build_error,
     mapped_error_types=MAPPED_ERROR_TYPES,
     id_header="x-request-id",
-    implied=IMPLIED,
-    implied_replies=IMPLIED_REPLIES,
-    informational=INFORMATIONAL,
-    informational_replies=INFORMATIONAL_REPLIES,
-    shared_fields=SHARED_FIELDS,
+    implied=compat.IMPLIED,
+    implied_replies=compat.IMPLIED_REPLIES,
+    informational=compat.INFORMATIONAL,
+    informational_replies=compat.INFORMATIONAL_REPLIES,
+    shared_fields=compat.SHARED_FIELDS,
     image_detail="/image_url/detail",
 )

@@ -5,7 +5,7 @@ import re
 from msgspec import Raw
 
 from dragoman.dialects import reasons
-from dragoman.dialects.record import ConversationFormat, Implied
+from dragoman.dialects.record import ConversationFormat, Implied, SharedField
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 
@@ -87,18 +87,16 @@ INFORMATIONAL_REPLIES = {
 }
 """Reply fields whose loss is informational."""
 
-SHARED_FIELDS = frozenset(
-    {
-        "/service_tier",
-        "/store",
-        "/prompt_cache_key",
-        "/prompt_cache_options",
-        "/prompt_cache_retention",
-        "/moderation",
-        "/user",
-        "/safety_identifier",
-    }
-)
+SHARED_FIELDS: dict[str, SharedField] = {
+    "/service_tier": "tier",
+    "/store": "store",
+    "/prompt_cache_key": "as_is",
+    "/prompt_cache_options": "cache_options",
+    "/prompt_cache_retention": "as_is",
+    "/moderation": "as_is",
+    "/user": "as_is",
+    "/safety_identifier": "as_is",
+}
 """Fields that have the same meaning in Chat and Responses."""
 
 

@@ -1,16 +1,20 @@
 """The Gemini dialect: generateContent, with the variants of Vertex and Code Assist."""
 
-from dragoman.dialects.api import READ_METHODS, Api, Endpoint, Operation, ServedPath
-from dragoman.dialects.gemini.code_assist import is_wrapped, unwrap_count, unwrap_request, wrap_count
-from dragoman.dialects.gemini.compat import (
-    IMPLIED,
-    IMPLIED_REPLIES,
-    INFORMATIONAL,
-    INFORMATIONAL_REPLIES,
-    TURNS,
-    VENDOR_TOOLS,
-    is_hosted,
+from dragoman.dialects.api import (
+    READ_METHODS,
+    Api,
+    Endpoint,
+    ModelEntry,
+    ModelFormat,
+    ModelRow,
+    Operation,
+    Query,
+    ServedPath,
+    find_row,
+    read_page_size,
 )
+from dragoman.dialects.gemini import compat
+from dragoman.dialects.gemini.code_assist import SPELLING, is_wrapped, unwrap_count, unwrap_request, wrap_count
 from dragoman.dialects.gemini.decoder import GeminiDecoder
 from dragoman.dialects.gemini.encoder import GeminiEncoder
 from dragoman.dialects.gemini.errors import MAPPED_ERROR_TYPES, build_error, parse_error
@@ -45,6 +49,27 @@ def _build_code_assist_path(name: str, operation: Operation, *, stream: bool = F
     return ServedPath(rf"/v1internal:(?P<name>{name})", endpoint, is_pattern=True)
 
 
+def _build_model_row(entry: ModelEntry) -> ModelRow:
+    limits = {"inputTokenLimit": entry.listed.input_limit, "outputTokenLimit": entry.listed.output_limit}
+    return {
+        "name": f"models/{entry.name}",
+        "baseModelId": entry.name,
+        "version": "001",
+        "displayName": entry.listed.display_name or entry.name,
+        "supportedGenerationMethods": ["generateContent", "streamGenerateContent", "countTokens"],
+        **{name: limit for name, limit in limits.items() if limit is not None},
+    }
+
+
+def _build_model_page(rows: list[ModelRow], query: Query) -> ModelRow:
+    size = read_page_size(query, "pageSize", 50, 1000)
+    start = find_row(rows, "name", query, "pageToken") if query.get("pageToken") else 0
+    page: ModelRow = {"models": rows[start : start + size]}
+    if start + size < len(rows):
+        page["nextPageToken"] = rows[start + size]["name"]
+    return page
+
+
 API = Api(
     paths=(
         ServedPath("/v1/gemini", Endpoint(operation="generate", in_session=True)),
@@ -76,6 +101,7 @@ API = Api(
     forwarded_headers=frozenset({"x-goog-request-params"}),
     model_names=r"(?:models/)?(?:gemini|gemma|learnlm)-",
     default_model="gemini-3-flash",
+    models=ModelFormat(member="name", prefix="models/", build_row=_build_model_row, build_page=_build_model_page),
 )
 
 DIALECT = Dialect(
@@ -84,11 +110,10 @@ DIALECT = Dialect(
     call_prefix="",
     reply_prefix="",
     history="contents",
-    turns=TURNS,
+    turns=compat.TURNS,
     traits=ROWS,
     api=API,
     capabilities=ReplyCapabilities(
-        reasoning=True,
         signatures=frozenset({"reasoning", "call", "text"}),
         partial_calls=False,
         media=True,
@@ -119,14 +144,15 @@ DIALECT = Dialect(
     parse_error=parse_error,
     build_error=build_error,
     mapped_error_types=MAPPED_ERROR_TYPES,
+    envelopes=frozenset({SPELLING}),
     is_wrapped=is_wrapped,
     unwrap=unwrap_request,
     count=TokenCountFormat("totalTokens"),
-    implied=IMPLIED,
-    implied_replies=IMPLIED_REPLIES,
-    informational=INFORMATIONAL,
-    informational_replies=INFORMATIONAL_REPLIES,
+    implied=compat.IMPLIED,
+    implied_replies=compat.IMPLIED_REPLIES,
+    informational=compat.INFORMATIONAL,
+    informational_replies=compat.INFORMATIONAL_REPLIES,
     repeats_count=repeats_count,
-    vendor_tools=VENDOR_TOOLS,
-    is_hosted=is_hosted,
+    vendor_tools=compat.VENDOR_TOOLS,
+    is_hosted=compat.is_hosted,
 )

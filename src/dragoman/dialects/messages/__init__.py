@@ -2,16 +2,19 @@
 
 from typing import Any
 
-from dragoman.dialects.api import READ_METHODS, Api, Endpoint, ServedPath
-from dragoman.dialects.messages.compat import (
-    IMPLIED,
-    IMPLIED_REPLIES,
-    INFORMATIONAL,
-    INFORMATIONAL_REPLIES,
-    TURNS,
-    VENDOR_TOOLS,
-    is_hosted,
+from dragoman.dialects.api import (
+    READ_METHODS,
+    Api,
+    Endpoint,
+    ModelEntry,
+    ModelFormat,
+    ModelRow,
+    Query,
+    ServedPath,
+    find_row,
+    read_page_size,
 )
+from dragoman.dialects.messages import compat
 from dragoman.dialects.messages.decoder import MessagesDecoder
 from dragoman.dialects.messages.encoder import MessagesEncoder
 from dragoman.dialects.messages.errors import MAPPED_ERROR_TYPES, build_error, parse_error
@@ -20,7 +23,7 @@ from dragoman.dialects.messages.remote import REMOTE
 from dragoman.dialects.messages.renderer import render_request, write_tools
 from dragoman.dialects.messages.request import parse_request, read_tools
 from dragoman.dialects.messages.response import build_response, parse_response
-from dragoman.dialects.messages.traits import ROWS
+from dragoman.dialects.messages.traits import ROWS, respell_model
 from dragoman.dialects.messages.wire import ISSUER, NAME
 from dragoman.dialects.record import Dialect, ReplyCapabilities, TokenCountFormat
 
@@ -33,6 +36,32 @@ def _is_message(message: Any) -> bool:
             return kind in _BLOCKS
         case _:
             return False
+
+
+def _build_model_row(entry: ModelEntry) -> ModelRow:
+    return {
+        "type": "model",
+        "id": entry.name,
+        "display_name": entry.listed.display_name or entry.name,
+        "created_at": "2026-01-01T00:00:00Z",  # required; the true date is not known
+        "max_input_tokens": entry.listed.input_limit,
+        "max_tokens": entry.listed.output_limit,
+    }
+
+
+def _build_model_page(rows: list[ModelRow], query: Query) -> ModelRow:
+    limit = read_page_size(query, "limit", 20, 1000)
+    if "before_id" in query:
+        end = find_row(rows, "id", query, "before_id")
+        start = max(0, end - limit)
+        more = start > 0
+    else:
+        start = find_row(rows, "id", query, "after_id") + 1 if "after_id" in query else 0
+        end = start + limit
+        more = end < len(rows)
+    shown = rows[start:end]
+    edges = [row["id"] for row in shown] or [None]
+    return {"data": shown, "has_more": more, "first_id": edges[0], "last_id": edges[-1]}
 
 
 API = Api(
@@ -48,6 +77,7 @@ API = Api(
     forwarded_headers=frozenset({"anthropic-version", "anthropic-beta"}),
     model_names=r"claude",
     default_model="claude-haiku-4-5",
+    models=ModelFormat(build_row=_build_model_row, build_page=_build_model_page),
     request_fields=frozenset(
         {"system", "anthropic_version", "anthropic_beta", "stop_sequences", "thinking", "output_config"}
     ),
@@ -61,12 +91,12 @@ DIALECT = Dialect(
     call_prefix="toolu_",
     reply_prefix="msg_",
     history="messages",
-    turns=TURNS,
+    turns=compat.TURNS,
     traits=ROWS,
+    respell_model=respell_model,
     api=API,
     remote=REMOTE,
     capabilities=ReplyCapabilities(
-        reasoning=True,
         signatures=frozenset({"reasoning"}),
         object_arguments=True,
         plain_ids=True,
@@ -101,10 +131,10 @@ DIALECT = Dialect(
     count=TokenCountFormat("input_tokens"),
     id_header="request-id",
     id_member="request_id",
-    implied=IMPLIED,
-    implied_replies=IMPLIED_REPLIES,
-    informational=INFORMATIONAL,
-    informational_replies=INFORMATIONAL_REPLIES,
-    vendor_tools=VENDOR_TOOLS,
-    is_hosted=is_hosted,
+    implied=compat.IMPLIED,
+    implied_replies=compat.IMPLIED_REPLIES,
+    informational=compat.INFORMATIONAL,
+    informational_replies=compat.INFORMATIONAL_REPLIES,
+    vendor_tools=compat.VENDOR_TOOLS,
+    is_hosted=compat.is_hosted,
 )

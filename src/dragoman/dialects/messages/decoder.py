@@ -1,31 +1,24 @@
 """Decodes the frames of a Messages stream into events.
 
 Rules: a block without deltas in the core (an opaque one) is emitted whole when it stops, so that it includes the input
-it received in deltas; a call's input is taken from its deltas, or from its start if all deltas were empty; usage is a
-snapshot in which later numbers replace earlier ones field by field. A reply is complete only after `message_stop`.
+it received in deltas; a call's input is taken from its deltas, or from its start if all deltas were empty. A reply is
+complete only after `message_stop`.
 """
 
 from collections.abc import Iterator
-from typing import Any, assert_never, cast
+from typing import assert_never, cast
 
-from msgspec import Raw, structs
+from msgspec import structs
 
 from dragoman.core import events
-from dragoman.core.parts import AnyPart, Opaque, Reasoning, Signature, Text, ToolCall
+from dragoman.core.parts import Opaque, Reasoning, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.stream import replay_part
-from dragoman.core.value import Extras
 from dragoman.dialects.decoder import FrameDecoder
+from dragoman.dialects.messages.decoder_state import OpenBlock, UsageTotals
 from dragoman.dialects.messages.errors import read_error_event
 from dragoman.dialects.messages.parts import read_citation, read_part
-from dragoman.dialects.messages.response import (
-    complete_call,
-    drop_nulls,
-    parse_response,
-    read_finish,
-    read_usage,
-    require_name,
-)
+from dragoman.dialects.messages.response import complete_call, drop_nulls, parse_response, read_finish, require_name
 from dragoman.dialects.messages.wire import (
     ISSUER,
     NAME,
@@ -43,36 +36,15 @@ from dragoman.dialects.messages.wire import (
     SignatureDelta,
     StreamEvent,
     TextDelta,
-    ThinkingDelta,
-    UsageShape,
 )
-from dragoman.wire.json import Malformed, decode, decode_object, encode, is_json, with_members
-from dragoman.wire.pointer import escape, unescape
+from dragoman.wire.json import Malformed, decode, decode_object, encode, is_json
+from dragoman.wire.pointer import escape
 from dragoman.wire.shape import Shape, get_raw_members
 from dragoman.wire.sse import Frame
 from dragoman.wire.unread import Unknown, Unread
 
 _EVENT: Shape[StreamEvent] = Shape(StreamEvent)
 _EMPTY_INPUTS = ("", "{}")
-
-
-_DELTA_TYPES: dict[type[AnyPart], type[Delta]] = {Text: TextDelta, ToolCall: JsonDelta, Reasoning: ThinkingDelta}
-
-
-class _OpenBlock:
-    """A block between its start and stop events; `index` is the index of its part, -1 until the part has started."""
-
-    __slots__ = ("delta_type", "fields", "fragments", "index", "initial_input", "part")
-
-    def __init__(self, part: AnyPart) -> None:
-        self.part = part
-        self.index = -1
-        self.delta_type = _DELTA_TYPES.get(type(part))
-        self.fragments: list[str] | None = None if isinstance(part, Text | Reasoning) else []
-        self.initial_input = ""
-        """The input of a call in its start event, if it is not empty."""
-        self.fields: dict[str, list[Any]] = {}
-        """Unknown members of deltas by pointer, each with its pieces."""
 
 
 class MessagesDecoder(FrameDecoder):
@@ -82,10 +54,9 @@ class MessagesDecoder(FrameDecoder):
         super().__init__(parse_whole=parse_response)
         self._id: str | None = None
         self._count = 0
-        self._open: dict[int, _OpenBlock] = {}
+        self._open: dict[int, OpenBlock] = {}
         self._has_call = False
-        self._counts = UsageShape()
-        self._usage_fields: dict[str, bytes] = {}
+        self._usage = UsageTotals()
         self._stop_reason: str | None = None
         self._stop_sequence: str | None = None
 
@@ -149,7 +120,7 @@ class MessagesDecoder(FrameDecoder):
             yield from replay_part(self._count, part)
             self._count += 1
         if message.usage is not None:
-            yield self._update_usage(message.usage, unread, "/message/usage")
+            yield events.UsageSeen(self._usage.update(message.usage, unread, "/message/usage"))
         self._stop_reason = message.stop_reason
         self._stop_sequence = message.stop_sequence
         yield from _to_native_events(get_raw_members(message))
@@ -162,7 +133,7 @@ class MessagesDecoder(FrameDecoder):
             raise Malformed(f"block {event.index} started twice")
         part = read_part(event.content_block, "/content_block", unread)
         part = structs.replace(part, where=f"/content/{event.index}")
-        block = self._open[event.index] = _OpenBlock(part)
+        block = self._open[event.index] = OpenBlock(part)
         if unread is not None:
             yield from _to_native_events(unread.rest())
         if isinstance(part, Opaque):
@@ -195,16 +166,16 @@ class MessagesDecoder(FrameDecoder):
         else:
             self._events.extend(_read_other_delta(block, delta))
         if unread is not None:
-            _keep_fields(block, unread.take("/delta") or {})
+            block.add_fields(unread.take("/delta") or {})
             self._events.extend(_to_native_events(unread.rest()))
 
-    def _end_block(self, block: _OpenBlock) -> Iterator[events.Event]:
+    def _end_block(self, block: OpenBlock) -> Iterator[events.Event]:
         complete = True
         match block.part:
             case Opaque() as part:
                 block.index = self._count
                 self._count += 1
-                yield events.PartStarted(block.index, structs.replace(part, raw=_complete_block(block, part.raw)))
+                yield events.PartStarted(block.index, structs.replace(part, raw=block.complete(part.raw)))
             case ToolCall():
                 streamed = "".join(block.fragments or ())
                 complete = not streamed or is_json(streamed)
@@ -217,22 +188,9 @@ class MessagesDecoder(FrameDecoder):
             case _:
                 pass
         if not isinstance(block.part, Opaque):
-            for pointer, pieces in block.fields.items():
-                yield events.PartNative(block.index, NAME, pointer, encode(_join_pieces(pieces)))
+            for pointer, value in block.join_fields().items():
+                yield events.PartNative(block.index, NAME, pointer, encode(value))
         yield events.PartEnded(block.index, complete)
-
-    def _update_usage(self, usage: UsageShape, unread: Unread | None, where: str) -> events.UsageSeen:
-        """Replace the counts by the new ones, field by field: they are totals and must not be added."""
-        for name in usage.__struct_fields__:
-            value = getattr(usage, name)
-            if value is not None and not isinstance(value, Raw):
-                setattr(self._counts, name, value)
-        update = read_usage(usage, unread.take(where) if unread is not None else None)
-        if update.extras is not None:
-            self._usage_fields.update(update.extras.fields)
-        totals = read_usage(self._counts, None)
-        extras = Extras(NAME, dict(self._usage_fields)) if self._usage_fields else None
-        return events.UsageSeen(structs.replace(totals, extras=extras))
 
     def _read_message_delta(self, event: MessageDelta, unread: Unread | None) -> Iterator[events.Event]:
         if event.delta.stop_reason is not None:
@@ -242,7 +200,7 @@ class MessagesDecoder(FrameDecoder):
         yield from _to_native_events(get_raw_members(event.delta))
         yield from _to_native_events(get_raw_members(event))
         if event.usage is not None:
-            yield self._update_usage(event.usage, unread, "/usage")
+            yield events.UsageSeen(self._usage.update(event.usage, unread, "/usage"))
         if unread is not None:
             yield from _to_native_events(unread.take("/delta"))
             yield from _to_native_events(unread.rest())
@@ -262,7 +220,7 @@ def _to_native_events(fields: dict[str, bytes] | None) -> Iterator[events.Native
         yield events.Native(NAME, pointer, raw)
 
 
-def _read_other_delta(block: _OpenBlock, delta: Delta) -> Iterator[events.Event]:
+def _read_other_delta(block: OpenBlock, delta: Delta) -> Iterator[events.Event]:
     part = block.part
     match delta:
         case SignatureDelta(signature) if isinstance(part, Reasoning):
@@ -275,36 +233,4 @@ def _read_other_delta(block: _OpenBlock, delta: Delta) -> Iterator[events.Event]
         case other:
             raw = other.raw if isinstance(other, Unknown) else encode(other)
             members = decode_object(raw).items()
-            _keep_fields(block, {"/" + escape(name): bytes(value) for name, value in members if name != "type"})
-
-
-def _keep_fields(block: _OpenBlock, fields: dict[str, bytes]) -> None:
-    """Collect unknown members of a delta until the block is complete: they may be text in pieces."""
-    for pointer, raw in fields.items():
-        block.fields.setdefault(pointer, []).append(decode(raw))
-
-
-def _join_pieces(pieces: list[Any]) -> Any:
-    """Join the pieces of a member: strings are concatenated; of other values the last one is used."""
-    texts: list[str] = []
-    for piece in reversed(pieces):
-        if not isinstance(piece, str):
-            break
-        texts.append(piece)
-    return "".join(reversed(texts)) if texts else pieces[-1]
-
-
-def _complete_block(block: _OpenBlock, raw: bytes) -> bytes:
-    """Return the JSON of an opaque block with the content of its deltas inserted."""
-    streamed = "".join(block.fragments or ())
-    if not streamed and not block.fields:
-        return raw
-    members = {name: bytes(value) for name, value in decode_object(raw).items()}
-    if streamed:
-        members["input"] = streamed.encode() if is_json(streamed) else encode(streamed)
-    for pointer, pieces in block.fields.items():
-        name = unescape(pointer[1:])
-        value = _join_pieces(pieces)
-        initial = decode(members[name]) if name in members else None
-        members[name] = encode(initial + value if isinstance(initial, str) and isinstance(value, str) else value)
-    return with_members(b"{}", members)
+            block.add_fields({"/" + escape(name): bytes(value) for name, value in members if name != "type"})

@@ -4,6 +4,8 @@ Platform prefixes are stripped from the name before matching. Source: the vendor
 unknown model gets the last row; a newer model of a known family gets the strictest row of that family.
 """
 
+import re
+
 from msgspec import structs
 
 from dragoman.core.traits import Traits
@@ -79,6 +81,14 @@ _CLAUDE_OLD = structs.replace(
     _CLAUDE_4_5, temperature_or_top_p=False, max_tokens_default=8192, strict_tools=False, output_schema=False
 )
 _CLAUDE_3 = structs.replace(_CLAUDE_OLD, max_tokens_default=4096, max_tokens_max=8192, thinking="none", efforts=())
+
+_VERSION_FIRST = re.compile(r"^claude-([4-9](?:-\d{1,2})?)-([a-z]+)")
+
+
+def respell_model(name: str) -> str:
+    """Return the name of a Claude model as the rows spell it: platforms write `claude-4.5-sonnet` too."""
+    return _VERSION_FIRST.sub(r"claude-\2-\1", name.replace(".", "-"))
+
 
 ROWS = (
     ("claude-3-7*", structs.replace(_CLAUDE_OLD, max_tokens_default=32_000)),

@@ -2,16 +2,7 @@
 
 from dragoman.dialects.api import Api, Endpoint, ServedPath
 from dragoman.dialects.record import Dialect, ReplyCapabilities, TokenCountFormat
-from dragoman.dialects.responses.compat import (
-    IMPLIED,
-    IMPLIED_REPLIES,
-    INFORMATIONAL,
-    INFORMATIONAL_REPLIES,
-    TURNS,
-    VENDOR_TOOLS,
-    flatten_tools,
-    is_hosted,
-)
+from dragoman.dialects.responses import compat
 from dragoman.dialects.responses.decoder import ResponsesDecoder
 from dragoman.dialects.responses.encoder import ResponsesEncoder
 from dragoman.dialects.responses.errors import MAPPED_ERROR_TYPES, build_error, parse_error
@@ -35,8 +26,8 @@ def _build_stored_path(method: str, path: str, action: str) -> ServedPath:
 
 API = Api(
     paths=(
-        ServedPath("/v1/responses", Endpoint(operation="generate", convert=flatten_tools)),
-        ServedPath("/v1/responses/input_tokens", Endpoint(operation="count", convert=flatten_tools)),
+        ServedPath("/v1/responses", Endpoint(operation="generate", convert=compat.flatten_tools)),
+        ServedPath("/v1/responses/input_tokens", Endpoint(operation="count", convert=compat.flatten_tools)),
         ServedPath("/v1/conversations", Endpoint(operation="kept", action="conversations.create")),
         _build_stored_path("GET", _RESPONSE, "responses.retrieve"),
         _build_stored_path("DELETE", _RESPONSE, "responses.delete"),
@@ -62,21 +53,16 @@ DIALECT = Dialect(
     call_prefix="call_",
     reply_prefix="resp_",
     history="input",
-    turns=TURNS,
+    turns=compat.TURNS,
     traits=ROWS,
     api=API,
     remote=REMOTE,
     capabilities=ReplyCapabilities(
-        reasoning=True,
         signatures=frozenset({"reasoning"}),
         refusal=True,
         custom_calls=True,
-        partial_calls=True,
-        media=False,
         citations=True,
         namespaces=True,
-        order=True,
-        finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused"}),
     ),
     pointers=POINTERS,
     reply_pointers={
@@ -105,11 +91,11 @@ DIALECT = Dialect(
     mapped_error_types=MAPPED_ERROR_TYPES,
     count=TokenCountFormat("input_tokens", {"object": "response.input_tokens"}),
     id_header="x-request-id",
-    implied=IMPLIED,
-    implied_replies=IMPLIED_REPLIES,
-    informational=INFORMATIONAL,
-    informational_replies=INFORMATIONAL_REPLIES,
-    vendor_tools=VENDOR_TOOLS,
-    is_hosted=is_hosted,
+    implied=compat.IMPLIED,
+    implied_replies=compat.IMPLIED_REPLIES,
+    informational=compat.INFORMATIONAL,
+    informational_replies=compat.INFORMATIONAL_REPLIES,
+    vendor_tools=compat.VENDOR_TOOLS,
+    is_hosted=compat.is_hosted,
     image_detail="/detail",
 )
