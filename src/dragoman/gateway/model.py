@@ -22,7 +22,7 @@ from dragoman.gateway.context import CallContext
 from dragoman.gateway.errors import map_failure
 from dragoman.gateway.retry import RetryLoop
 from dragoman.gateway.router import Routes, Target
-from dragoman.gateway.upstream_call import UpstreamClient, translate_pending
+from dragoman.gateway.upstream_call import UpstreamClient, translate_with_stored
 from dragoman.http.client import Incoming
 from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.call_wrapper import CallExpander
@@ -124,9 +124,11 @@ class UpstreamModel:
             completed = structs.replace(options, links=links)
             return translate_core_request(request, upstream.dialect, target.model, completed)
 
-        unknown = find_unknown_ids(find_unsigned_calls(request.messages), signer) if signer is not None else ()
-        pending = PendingRequest(translate, unknown)
-        return await translate_pending(pending, lambda: pending, options, target, signer)
+        async def parse() -> PendingRequest:
+            unknown = find_unknown_ids(find_unsigned_calls(request.messages), signer) if signer is not None else ()
+            return PendingRequest(translate, unknown)
+
+        return await translate_with_stored(parse, options, target, signer)
 
 
 class _ReplyReader:

@@ -3,7 +3,7 @@
 Every error is raised as a `Problem` in the client's terms; see `errors`.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from time import time
 
@@ -134,34 +134,39 @@ async def translate(
         target.text_calls,
     )
     try:
-        pending = parse_request(task)
-        if client_dialect is not upstream_dialect or task.text_calls:
-            parsed = pending.request or client_dialect.parse_request(call)
-            if not are_tools_validated(parsed, pending.tool_set):
-                await require_valid_tools(call, client_dialect, parsed, pending.tool_set)
-        translation = await translate_pending(pending, partial(parse_request, task), task, target, signer)
+        translation = await translate_with_stored(partial(_parse_valid, task), task, target, signer)
     except Problem as problem:
         raise explain_tools(problem, call, client_dialect) from None
     return structs.replace(translation, losses=(*repairs, *translation.losses)) if repairs else translation
 
 
-async def translate_pending(
-    pending: ParsedRequest | PendingRequest,
-    parse: Callable[[], ParsedRequest | PendingRequest],
+async def _parse_valid(task: TranslationTask) -> ParsedRequest | PendingRequest:
+    """Parse a request, and validate its tools if it is translated."""
+    pending = parse_request(task)
+    if task.source is not task.target or task.text_calls:
+        parsed = pending.request or task.source.parse_request(task.call)
+        if not are_tools_validated(parsed, pending.tool_set):
+            await require_valid_tools(task.call, task.source, parsed, pending.tool_set)
+    return pending
+
+
+async def translate_with_stored(
+    parse: Callable[[], Awaitable[ParsedRequest | PendingRequest]],
     options: TranslationTask | TranslationOptions,
     target: Target,
     signer: OwnerSigner | None,
 ) -> Translation:
-    """Translate a request with the stored signatures of its calls and the fetched media of its links.
+    """Parse and translate a request, with the stored signatures of its calls and the fetched media of its links.
 
     Most calls without a signature never had one. So a request is translated first, and unknown calls are looked up
     afterwards; it is parsed and translated again only if one has a signature. In strict mode they are looked up first,
     because a missing signature is a loss and strict mode rejects losses.
     """
+    pending = await parse()
     unknown = pending.unknown_ids if signer is not None else ()
     if options.strict and unknown and signer is not None:
         await signer.look_up(unknown)
-        pending, unknown = parse(), ()
+        pending, unknown = await parse(), ()
     try:
         translation = pending.translate(options.links)
     except MissingLinks as missing:
@@ -172,5 +177,5 @@ async def translate_pending(
         )
     if unknown and signer is not None and await signer.look_up(unknown):
         # The signatures are cached now; a call that could not be looked up is reported as a loss.
-        return await translate_pending(parse(), parse, options, target, None)
+        return await translate_with_stored(parse, options, target, None)
     return translation
