@@ -42,14 +42,14 @@ def report_unknown(where: str, raw: bytes, source: str, target: str, ledger: Led
     """Report the value at `where` in a document of `source` as unknown to `target`, except for implied values."""
     if raw == b"null":
         return  # null is the same as an absent field
-    table = _find_table(source)
+    table = _find_table(source, is_reply=False)
     for pointer, _ in _find_unknown(where, raw, normalise_pointer(where), table, target):
         ledger.report_dropped(pointer, UNKNOWN)
 
 
 def report_unknown_in_reply(where: str, raw: bytes, source: Dialect, ledger: Ledger, reason: str) -> None:
     """Report the value at `where` in a reply of `source` as lost for `reason`, except for implied and empty values."""
-    table, shape = _find_reply_table(source.name), normalise_pointer(where)
+    table, shape = _find_table(source.name, is_reply=True), normalise_pointer(where)
     if shape not in table.rows and shape not in table.parents:
         if not is_empty(raw):
             ledger.report_dropped_value(where, raw, reason, shape)
@@ -100,20 +100,13 @@ def _is_implied(value: Any, row: Implied, target: str) -> bool:
     return any(type(value) is type(one) and value == one for one in implied)
 
 
-def _build_table(rows: Mapping[str, Implied]) -> _Table:
+@cache
+def _find_table(dialect: str, *, is_reply: bool) -> _Table:
+    found = dialect_named(dialect)
+    rows = found.implied_replies if is_reply else found.implied
     plain = {normalise_pointer(pointer): row for pointer, row in rows.items()}
     tokens = [pointer.split("/") for pointer in plain]
     return _Table(plain, frozenset("/".join(names[:end]) for names in tokens for end in range(2, len(names))))
-
-
-@cache
-def _find_table(dialect: str) -> _Table:
-    return _build_table(dialect_named(dialect).implied)
-
-
-@cache
-def _find_reply_table(dialect: str) -> _Table:
-    return _build_table(dialect_named(dialect).implied_replies)
 
 
 def find_shared_fields(source: str, target: str) -> Mapping[str, SharedField]:

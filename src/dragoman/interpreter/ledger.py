@@ -240,20 +240,16 @@ def normalise_pointer(pointer: str) -> str:
 
 def open_request_ledger(dialect: Dialect, body: bytes = b"") -> Ledger:
     """Return a ledger for a request of a dialect."""
-    return Ledger(dialect.pointers, body, _find_informational(dialect.name))
+    return Ledger(dialect.pointers, body, _find_informational(dialect.name, is_reply=False))
 
 
 def open_reply_ledger(dialect: Dialect, body: bytes = b"", *, exact: bool = False, by_leaf: bool = False) -> Ledger:
     """Return a ledger for a reply of a dialect; a stream has no body."""
-    rows = _find_informational_in_replies(dialect.name)
+    rows = _find_informational(dialect.name, is_reply=True)
     return Ledger(dialect.reply_pointers, body, rows, is_reply=True, exact=exact, by_leaf=by_leaf)
 
 
 @cache
-def _find_informational(dialect: str) -> frozenset[str]:
-    return frozenset(map(normalise_pointer, dialect_named(dialect).informational))
-
-
-@cache
-def _find_informational_in_replies(dialect: str) -> frozenset[str]:
-    return frozenset(map(normalise_pointer, dialect_named(dialect).informational_replies))
+def _find_informational(dialect: str, *, is_reply: bool) -> frozenset[str]:
+    found = dialect_named(dialect)
+    return frozenset(map(normalise_pointer, found.informational_replies if is_reply else found.informational))
