@@ -35,7 +35,7 @@ async def stop_tasks(*tasks: asyncio.Task[Any]) -> None:
 async def run_all(works: Iterable[Coroutine[Any, Any, T]], name: str) -> list[T]:
     """Run coroutines concurrently and return their results in order; the first failure cancels the others."""
     try:
-        async with asyncio.TaskGroup() as group:
+        async with asyncio.TaskGroup() as group:  # noqa: TID251  this is the helper
             tasks = [group.create_task(work, name=name) for work in works]
     except BaseExceptionGroup as failures:
         # The caller can act on one error; the others are attached as its cause.

@@ -11,8 +11,9 @@ from dragoman.core.parts import AnyPart, Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.core.response import Finish, FinishReason, Response, Usage
-from dragoman.core.stream import check_events, collect, replay
+from dragoman.core.stream import collect, replay
 from dragoman.tools import Executor, Handler, Registry
+from event_grammar import check_events
 
 Turn = Sequence[AnyPart] | Problem | Callable[[Request], Sequence[AnyPart]]
 

@@ -10,8 +10,9 @@ from agent.scripted import Scripted, call, results_of, text_of, user_request
 from dragoman.agent import Artifacts, CallEnded
 from dragoman.agent.loop import Agent
 from dragoman.core.parts import Text, ToolResult
-from dragoman.core.stream import check_events, collect
+from dragoman.core.stream import collect
 from dragoman.tools import Executor, Registry, tool
+from event_grammar import check_events
 
 CALLS = 1000
 HUGE = 8 << 20

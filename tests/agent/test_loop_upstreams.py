@@ -13,13 +13,14 @@ from dragoman.agent.loop import Agent
 from dragoman.config import Config, RetriesTable, ServerTable, SessionsTable
 from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Tool, ToolChoice
-from dragoman.core.stream import check_events, collect
+from dragoman.core.stream import collect
 from dragoman.gateway.context import build_program_context
 from dragoman.server.services import open_gateway_services
 from dragoman.simulator import Answer, running
 from dragoman.simulator import Call as Said
 from dragoman.simulator.apis.conversation import RequestToolChoice
 from dragoman.tools import Executor, Registry, tool
+from event_grammar import check_events
 from server.conftest import upstreams
 
 KINDS = {

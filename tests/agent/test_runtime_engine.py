@@ -124,7 +124,7 @@ def test_an_answer_that_came_while_the_process_was_gone_is_found():
 
     async def run():
         engine = Engine("r", memory)
-        engine.answer("approval:a", "allow")
+        engine.tell("approval:a", "allow")
         return await made.run_on(user_request("Pay."), engine, run="r")
 
     assert asyncio.run(run()).stop == "finished"

@@ -11,7 +11,7 @@ from architecture.tree import PACKAGE, each, modules, name_of, parse
 
 LEAVES = {"mcp", "intercept", "simulator", "console"}
 COMPOSERS = {"server", "cli"}
-SHARED = {("dragoman", "guard"), ("dragoman", "tasks")}
+SHARED = {("dragoman", "former_names"), ("dragoman", "guard"), ("dragoman", "tasks")}
 """Modules at the top that every room with effects may import: they know no room themselves."""
 MAY_IMPORT = {
     "core": set(),

@@ -3,10 +3,11 @@
 from dragoman.core.parts import Reasoning, Refusal, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.response import Response
-from dragoman.core.stream import check_events, collect
+from dragoman.core.stream import collect
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
+from event_grammar import check_events
 from oracles import Call, Reading, Usage
 
 

@@ -21,9 +21,10 @@ from dragoman.core.events import (
 from dragoman.core.parts import Citation, Data, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response, Usage
-from dragoman.core.stream import Collector, GrammarError, check_events, collect, replay
+from dragoman.core.stream import Collector, collect, replay
 from dragoman.core.value import Extras
 from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline
+from event_grammar import GrammarError, check_events
 
 STOP = Finished(Finish("stop"))
 TEXT = PartStarted(0, Text(text=""))

@@ -18,7 +18,7 @@ from typing import Any
 from dragoman.core.events import Event, Failed, Finished, PartStarted
 from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
-from dragoman.core.stream import check_events, collect
+from dragoman.core.stream import collect
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import DIALECTS
@@ -31,6 +31,7 @@ from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline
 from dragoman.wire.json import Malformed
 from dragoman.wire.json_stream import JsonStreamReader
 from dragoman.wire.sse import SseReader
+from event_grammar import check_events
 from fuzz import mutations, seeds
 
 MODELS = {

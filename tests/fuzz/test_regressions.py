@@ -6,7 +6,6 @@ import pytest
 
 from dragoman.core.events import Failed, Finished, PartCited, PartDelta
 from dragoman.core.problems import MAX_RETRY_AFTER, Problem
-from dragoman.core.stream import check_events
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import DIALECTS
@@ -17,6 +16,7 @@ from dragoman.wire.json import Malformed, is_json, one_line
 from dragoman.wire.json_stream import JsonStreamReader
 from dragoman.wire.lookup import find_leaves
 from dragoman.wire.splice import graft
+from event_grammar import check_events
 from fuzz.targets import in_sequence
 
 HUGE = b"9" * 5000

@@ -13,7 +13,7 @@ from dragoman.config import Config, RetriesTable, ServerTable, SessionsTable, Up
 from dragoman.core.events import Failed, Finished, Started
 from dragoman.core.parts import Opaque, Reasoning, Signature, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Request, Tool, ToolChoice
-from dragoman.core.stream import check_events, collect
+from dragoman.core.stream import collect
 from dragoman.dialects.record import Call as WireCall
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest
@@ -24,6 +24,7 @@ from dragoman.http.message import Request as HttpRequest
 from dragoman.server.services import open_gateway_services
 from dragoman.simulator import Answer, running
 from dragoman.simulator import Call as Scripted
+from event_grammar import check_events
 from server.conftest import upstreams
 
 KINDS = {

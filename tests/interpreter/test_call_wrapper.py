@@ -8,12 +8,13 @@ from dragoman.core.events import Failed, Finished, PartDelta, PartEnded, PartSig
 from dragoman.core.parts import Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish
-from dragoman.core.stream import check_events, collect
+from dragoman.core.stream import collect
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.call_wrapper import CallExpander
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
+from event_grammar import check_events
 
 FIRST, SECOND = '{"city": "Paris",  "n": 1.0}', '{ "city":"Tok\\u0079o" }'
 ARGUMENTS = (

@@ -9,7 +9,7 @@ from dragoman.core.events import Failed, Finished, PartDelta, PartEnded, PartNat
 from dragoman.core.parts import Citation, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response, Usage
-from dragoman.core.stream import check_events, collect, replay
+from dragoman.core.stream import collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
@@ -20,6 +20,7 @@ from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.text_call_detector import CallDetector, detect_calls
 from dragoman.interpreter.translate import translate_request
 from dragoman.interpreter.undo import TextCallSettings
+from event_grammar import check_events
 
 DIALECTS = ["chat", "responses", "messages", "gemini"]
 ASKED = {

@@ -6,12 +6,16 @@ the same type.
 
 from dragoman.agent.artifacts import Artifacts
 from dragoman.agent.config import ApprovalRequest, Approvals, Approve, Decision
+from dragoman.agent.config import ApprovalRequest as Wish
 from dragoman.agent.history import Compaction, closed, summary_by, unfold_turns
+from dragoman.agent.history import unfold_turns as unfolded
 from dragoman.agent.limits import Control, Limits, Statistics, StopReason
 from dragoman.agent.loop import Agent
 from dragoman.agent.model import Model
 from dragoman.agent.runtime import InProcess, Job, JobRunner, RunState, Runtime, Status, WatchedRuntime, Within, Work
-from dragoman.agent.runtime import JobRunner as Carrier  # its documented name in earlier versions
+from dragoman.agent.runtime import Job as Order
+from dragoman.agent.runtime import JobRunner as Carrier
+from dragoman.agent.runtime import RunState as State
 from dragoman.agent.steps import (
     ApprovalAsked,
     CallEnded,
@@ -23,6 +27,15 @@ from dragoman.agent.steps import (
     Step,
     TurnEnded,
 )
+from dragoman.former_names import keep_attributes, keep_parameters
+
+keep_attributes(Agent, carry="run_on")
+keep_attributes(ApprovalRequest, egress="egress_reason")
+keep_attributes(Control, limited="enforce_deadline")
+keep_attributes(Job, told="first_output")
+keep_attributes(RunState, told="last_output")
+keep_parameters(Artifacts, "__init__", most="max_size")
+keep_parameters(InProcess, "__init__", room="max_pending")
 
 __all__ = [  # noqa: RUF022  grouped by purpose
     "Agent",
@@ -33,6 +46,7 @@ __all__ = [  # noqa: RUF022  grouped by purpose
     "Approve",
     "Approvals",
     "ApprovalRequest",
+    "Wish",
     "Decision",
     "Artifacts",
     "Compaction",
@@ -52,11 +66,14 @@ __all__ = [  # noqa: RUF022  grouped by purpose
     "JobRunner",
     "Carrier",
     "Job",
+    "Order",
     "RunState",
+    "State",
     "Status",
     "Work",
     "Recorder",
     "Control",
     "closed",
     "unfold_turns",
+    "unfolded",
 ]

@@ -67,8 +67,8 @@ def _is_valid_part(part: AnyPart, *, is_complete: bool) -> bool:
             assert_never(part)
 
 
-def closed(messages: Sequence[Message], text: str = NO_RESULT) -> tuple[Message, ...]:
-    """Return a history in which every call has a result; calls without one get a failed result with this text.
+def closed(messages: Sequence[Message], words: str = NO_RESULT) -> tuple[Message, ...]:
+    """Return a history in which every call has a result; calls without one get a failed result with these words.
 
     Results that were recorded one by one are merged into one message, in the order of the calls.
     """
@@ -78,7 +78,7 @@ def closed(messages: Sequence[Message], text: str = NO_RESULT) -> tuple[Message,
         message = messages[at]
         following = tuple(takewhile(lambda later: later.role != "assistant", messages[at + 1 :]))
         repaired.append(message)
-        repaired += _pair_results(message, following, text) if message.role == "assistant" else following
+        repaired += _pair_results(message, following, words) if message.role == "assistant" else following
         at += 1 + len(following)
     return tuple(repaired)
 

@@ -242,7 +242,7 @@ class Agent:
         """Answer a question of an active run; return False if there is none with this id."""
         if run not in self._runs:
             return False
-        self._runs[run][0].answer(topic, value)
+        self._runs[run][0].tell(topic, value)
         return True
 
 

@@ -50,7 +50,7 @@ class Runtime(Protocol):
 class WatchedRuntime(Runtime, Protocol):
     """A runtime that can be watched and messaged from where the run was started."""
 
-    def answer(self, topic: str, value: Any) -> None:
+    def tell(self, topic: str, value: Any) -> None:
         """Send the answer for a topic that the run waits for."""
         ...
 
@@ -87,7 +87,7 @@ class InProcess:
         async with asyncio.timeout(timeout):
             return await asyncio.shield(self._answer_future(topic))
 
-    def answer(self, topic: str, value: Any) -> None:
+    def tell(self, topic: str, value: Any) -> None:
         """Send the answer for a topic, also before the run waits for it; the first answer counts."""
         answer = self._answer_future(topic)
         if not answer.done():
@@ -198,7 +198,7 @@ class JobRunner(Protocol):
         """Start a run; when this returns, every process can find it."""
         ...
 
-    async def answer(self, owner: str, run: str, topic: str, value: Any) -> None:
+    async def tell(self, owner: str, run: str, topic: str, value: Any) -> None:
         """Answer a question of a run in any process; the first answer counts. The value must be JSON-serialisable."""
         ...
 

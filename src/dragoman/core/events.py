@@ -1,6 +1,6 @@
 """The events of a streamed reply: a closed set of types.
 
-Grammar (`core.stream.check_events` verifies it): exactly one `Started`; parts may interleave; text and arguments arrive
+Grammar (the tests verify it): exactly one `Started`; parts may interleave; text and arguments arrive
 only as `PartDelta`; a part ends with `PartEnded`; usage is a running snapshot and the last one counts; exactly one
 `Finished` or `Failed`, and no event after it. Indexes count parts from 0 in the order they started, and are valid only
 within the stream.

@@ -37,15 +37,15 @@ class StreamTranslator:
     """Turns upstream bytes into bytes for the client, chunk by chunk.
 
     With the same dialect on both sides the bytes are forwarded; they are decoded only to notice a stream that is cut
-    off or malformed, so that the client gets an error at its end. `recorder` records the calls sent.
+    off or malformed, so that the client gets an error at its end. `watch` records the calls sent.
     """
 
     def __init__(
-        self, source: str, target: str, context: Context = NO_CONTEXT, recorder: CallRecorder | None = None
+        self, source: str, target: str, context: Context = NO_CONTEXT, watch: CallRecorder | None = None
     ) -> None:
         source_dialect, target_dialect = dialect_named(source), dialect_named(target)
         self._dialect = source_dialect
-        self._recorder = recorder
+        self._recorder = watch
         self._context = context
         self._same: bool | None = None if source_dialect is target_dialect and context.passes else False
         self._decoder = source_dialect.decoder()

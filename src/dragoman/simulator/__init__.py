@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dragoman.simulator.apis.conversation import Answer, Call, ModelRequest
+    from dragoman.simulator.apis.conversation import Answer, Ask, Call, ModelRequest
     from dragoman.simulator.app import Simulator
     from dragoman.simulator.faults import Fault, read_fault
     from dragoman.simulator.recordings import Recordings
@@ -29,12 +29,13 @@ _MODULES = {
     "script": ("Received", "TomlScript", "Unmet", "read_script"),
     "runner": ("Running", "in_thread", "running"),
     "state": ("Seen", "Settings"),
-    "apis.conversation": ("Answer", "ModelRequest", "Call"),
+    "apis.conversation": ("Answer", "Ask", "Call", "ModelRequest"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "Answer",
+    "Ask",
     "Call",
     "Fault",
     "ModelRequest",

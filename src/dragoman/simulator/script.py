@@ -29,6 +29,7 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import Struct, field
 
+from dragoman.former_names import keep_attributes
 from dragoman.guard import attempt
 from dragoman.simulator.apis.conversation import Answer, AnswerEnd, Call, ModelRequest
 from dragoman.simulator.faults import Fault, read_fault
@@ -42,6 +43,9 @@ class Received(Struct, frozen=True, kw_only=True):
     request: ModelRequest
     body: Any
     """The JSON of the request."""
+
+
+keep_attributes(Received, ask="request")
 
 
 class Unmet(Exception):  # noqa: N818  the name says what the expectation is

@@ -4,6 +4,7 @@ This package depends only on the core types. A tool is an immutable value, and e
 result.
 """
 
+from dragoman.former_names import keep_attributes, keep_parameters
 from dragoman.tools.executor import Executor, Spill
 from dragoman.tools.handler import (
     Flags,
@@ -19,6 +20,14 @@ from dragoman.tools.handler import (
 from dragoman.tools.registry import Registry
 from dragoman.tools.results import Execution, Outcome
 from dragoman.tools.signature import FunctionTool, tool
+
+keep_attributes(Executor, fits="can_run", stretches="group_calls")
+keep_attributes(Registry, only="subset")
+keep_attributes(Handler, renamed="with_name")
+keep_attributes(Invocation, unswayed="untainted")
+keep_attributes(Execution, ran="has_run")
+keep_parameters(Executor, "__init__", remembered="max_cached_results", absent="explain_missing")
+keep_parameters(Executor, "perform", unswayed="untainted")
 
 __all__ = [  # noqa: RUF022  grouped by what they are for
     "tool",

@@ -6,8 +6,9 @@ from typing import Any
 from dragoman.core.events import Event, Failed
 from dragoman.core.problems import Problem
 from dragoman.core.response import Response
-from dragoman.core.stream import check_events, collect
+from dragoman.core.stream import collect
 from dragoman.dialects.chat import DIALECT
+from event_grammar import check_events
 
 
 def frame(value: Any) -> bytes:

@@ -23,10 +23,11 @@ from dragoman.core.parts import Citation, Reasoning, Refusal, Signature, Text, T
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response, Usage
-from dragoman.core.stream import check_events, collect, replay
+from dragoman.core.stream import collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.chat import DIALECT
 from dragoman.dialects.chat.encoder import ChatEncoder
+from event_grammar import check_events
 from shelf import needs_shelf
 
 

@@ -3,8 +3,8 @@
 import json
 
 from dialects.gemini import recordings
-from dragoman.core.stream import check_events
 from dragoman.dialects.gemini import DIALECT
+from event_grammar import check_events
 
 GROUNDING = "/candidates/0/groundingMetadata"
 WEB = [{"web": {"uri": "https://a.org", "title": "A"}}, {"web": {"uri": "https://b.org"}}]

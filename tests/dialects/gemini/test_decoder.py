@@ -9,9 +9,10 @@ from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish
-from dragoman.core.stream import check_events, collect
+from dragoman.core.stream import collect
 from dragoman.dialects.gemini import DIALECT
 from dragoman.dialects.gemini.decoder import GeminiDecoder
+from event_grammar import check_events
 
 ENVELOPED = Request(model="m", messages=(), spelling=frozenset({"code_assist"}))
 

@@ -8,9 +8,9 @@ import pytest
 from dialects.outline import outline
 from dragoman.core.events import Event, Failed, PartEnded
 from dragoman.core.problems import Problem
-from dragoman.core.stream import check_events
 from dragoman.dialects.gemini import DIALECT
 from dragoman.dialects.gemini.decoder import GeminiChunkReader
+from event_grammar import check_events
 
 
 def chunk(*parts: Any, **fields: Any) -> dict[str, Any]:

@@ -10,12 +10,13 @@ from dragoman.core.parts import Media, Opaque, Reasoning, Signature, Text, ToolC
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response, Usage
-from dragoman.core.stream import check_events, collect, replay
+from dragoman.core.stream import collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.gemini import DIALECT
 from dragoman.dialects.gemini.decoder import GeminiChunkReader
 from dragoman.dialects.gemini.response import build_response, parse_response
 from dragoman.wire.json import Malformed
+from event_grammar import check_events
 
 KNOWN_BROKEN = {
     "gemini/vertexai-sdk-test-data-0060": "no finish reason, which is read as other and written as OTHER",

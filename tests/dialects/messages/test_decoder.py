@@ -15,10 +15,11 @@ from dragoman.core.events import (
 )
 from dragoman.core.parts import Opaque, Reasoning, Signature, Text, ToolCall
 from dragoman.core.response import Finish, Usage
-from dragoman.core.stream import check_events, collect, replay
+from dragoman.core.stream import collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.messages import DIALECT
 from dragoman.dialects.messages.decoder import MessagesDecoder
+from event_grammar import check_events
 
 KNOWN_BROKEN = {
     "anthropic/lingua-0109": "a whole reply saved as one `message` frame, which no server streams",

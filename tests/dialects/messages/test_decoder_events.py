@@ -7,8 +7,8 @@ import pytest
 
 from dialects.outline import outline
 from dragoman.core.events import Event, Failed
-from dragoman.core.stream import check_events
 from dragoman.dialects.messages.decoder import MessagesDecoder
+from event_grammar import check_events
 
 
 def sse(*events: dict[str, Any]) -> bytes:

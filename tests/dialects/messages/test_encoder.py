@@ -20,10 +20,11 @@ from dragoman.core.events import (
 from dragoman.core.parts import Citation, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Usage
-from dragoman.core.stream import check_events, collect, replay
+from dragoman.core.stream import collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.messages import DIALECT
 from dragoman.dialects.messages.encoder import MessagesEncoder
+from event_grammar import check_events
 
 
 def decode(stream):

@@ -4,10 +4,11 @@ import functools
 import json
 
 from dragoman.core.problems import Problem
-from dragoman.core.stream import check_events, collect
+from dragoman.core.stream import collect
 from dragoman.dialects.responses import DIALECT
 from dragoman.wire.json import decode_object
 from dragoman.wire.sse import SseReader
+from event_grammar import check_events
 from shelf import exchanges, samples
 
 TERMINAL = ("response.completed", "response.incomplete")

@@ -8,8 +8,8 @@ import pytest
 from dialects.outline import outline
 from dialects.responses.streams import CREATED, build_added, complete, decode, done, sse
 from dragoman.core.events import Failed
-from dragoman.core.stream import check_events
 from dragoman.dialects.responses.decoder import ResponsesDecoder
+from event_grammar import check_events
 
 
 def outline_events(*events: Any) -> str:

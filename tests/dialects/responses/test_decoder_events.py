@@ -4,7 +4,7 @@ from typing import Any
 
 from dialects.outline import outline
 from dialects.responses.streams import CALL, CREATED, arguments, build_added, complete, decode, done, sse, text
-from dragoman.core.stream import check_events
+from event_grammar import check_events
 
 
 def outline_events(*events: Any) -> str:

@@ -96,8 +96,8 @@ def test_a_run_is_answered_from_every_process_and_the_first_answer_holds(scene, 
     async def do(pair: Pair) -> None:
         await pair.first.start(ORDER)
         teller = pair.second if elsewhere else pair.first
-        await teller.answer("ann", "r", "word", {"yes": 1})
-        await teller.answer("ann", "r", "word", "no")
+        await teller.tell("ann", "r", "word", {"yes": 1})
+        await teller.tell("ann", "r", "word", "no")
         state = await pair.until(pair.second, "completed")
         assert state.outcome == b"{'yes': 1}"
         assert await pair.store.runs.list_messages() == []
@@ -108,9 +108,9 @@ def test_a_run_is_answered_from_every_process_and_the_first_answer_holds(scene, 
 def test_only_its_owner_can_send_to_a_run(scene):
     async def do(pair: Pair) -> None:
         await pair.first.start(ORDER)
-        await pair.second.answer("bob", "r", "word", "no")
+        await pair.second.tell("bob", "r", "word", "no")
         await pair.second.cancel("bob", "r")
-        await pair.second.answer("ann", "r", "word", "yes")
+        await pair.second.tell("ann", "r", "word", "yes")
         assert (await pair.until(pair.second, "completed")).outcome == b"yes"
 
     scene(ask, do)
@@ -143,7 +143,7 @@ def test_what_a_run_emits_is_watched_from_every_process_until_it_is_over(scene, 
         watcher = pair.second if elsewhere else pair.first
         watched = watcher.watch("ann", "r")
         assert await anext(watched) == b"one;"
-        await pair.first.answer("ann", "r", "word", "go")
+        await pair.first.tell("ann", "r", "word", "go")
         assert [piece async for piece in watched] == [b"two;"]
         assert b"".join([piece async for piece in pair.second.watch("ann", "r")]) == b"one;two;"
 

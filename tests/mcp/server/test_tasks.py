@@ -91,9 +91,9 @@ def test_questions_are_shown_and_answered_in_every_process_one_by_one(scene):
         run = await room.begun()
         result = await room.wait_for_status(run, "input_required")
         assert result.input_requests == {"a": {"method": "x"}, "b": {"method": "y"}}
-        await room.second.answer("ann", run, "a", 1)
+        await room.second.tell("ann", run, "a", 1)
         await room.wait_for_status(run, "input_required", "b")
-        await room.second.answer("ann", run, "b", 3)
+        await room.second.tell("ann", run, "b", 3)
         assert (await room.wait_for_status(run, "completed")).result == {"a": 1, "b": 3}
 
     scene(work, do)
@@ -146,7 +146,7 @@ def test_a_question_answered_before_it_was_shown_is_not_shown():
     async def run() -> None:
         runtime = InProcess("r")
         job = TaskJob("ann", runtime, create_state("t", 60.0, {}))
-        runtime.answer("a", "yes")
+        runtime.tell("a", "yes")
         assert await job.wait("a") == "yes"
         await job.add_question("a", {"method": "x"})
         assert job.state.input_requests is None

@@ -104,11 +104,11 @@ class LocalJobRunner:
         # Let the work start: work that has not started could be cancelled before it can clean up.
         await asyncio.sleep(0)
 
-    async def answer(self, owner: str, run: str, topic: str, value: Any) -> None:
+    async def tell(self, owner: str, run: str, topic: str, value: Any) -> None:
         """Send a value for a topic that a run waits for."""
         active_run = self._active_runs.get((owner, run))
         if active_run is not None:
-            active_run.runtime.answer(topic, value)
+            active_run.runtime.tell(topic, value)
         else:
             await self._runs.send_message(RunMessage(owner, run, topic, msgspec.json.encode(value)))
 
@@ -223,7 +223,7 @@ class LocalJobRunner:
                     if message.topic == _CANCEL:
                         active_run.cancel()
                     else:
-                        active_run.runtime.answer(message.topic, msgspec.json.decode(message.body))
+                        active_run.runtime.tell(message.topic, msgspec.json.decode(message.body))
         self._listener = None
 
 

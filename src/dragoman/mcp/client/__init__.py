@@ -6,5 +6,7 @@ Nothing in this package is imported or started when no server is configured.
 
 from dragoman.mcp.client.servers import Servers, open_servers
 from dragoman.mcp.client.status import Abilities, BlockedTool, ServerStatus
+from dragoman.mcp.client.status import BlockedTool as Blocked
+from dragoman.mcp.client.status import ServerStatus as Status
 
-__all__ = ["Abilities", "BlockedTool", "ServerStatus", "Servers", "open_servers"]
+__all__ = ["Abilities", "Blocked", "BlockedTool", "ServerStatus", "Servers", "Status", "open_servers"]

@@ -264,7 +264,7 @@ class Tasks(Extension):
         answers = params.input_responses
         # Answers to questions that the task did not ask are ignored.
         for topic in await find_requested_topics(lambda: self._find_task(ctx, params), answers):
-            await self._job_runner.answer(caller_of(ctx).owner, _PREFIX + params.task_id, topic, answers[topic])
+            await self._job_runner.tell(caller_of(ctx).owner, _PREFIX + params.task_id, topic, answers[topic])
         return {}
 
     async def _cancel(self, ctx: _Context, params: TaskParams) -> HandlerResult:

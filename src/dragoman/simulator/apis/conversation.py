@@ -75,6 +75,10 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     candidates: int = 1
 
 
+Ask = ModelRequest
+"""Its former name."""
+
+
 class AnswerSource(Struct, frozen=True, kw_only=True):
     """A document the model found and quotes; `quote` occurs verbatim in its answer."""
 
