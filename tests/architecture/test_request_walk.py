@@ -6,9 +6,11 @@ import subprocess
 import sys
 import time
 import urllib.request
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import pairwise
-from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -56,42 +58,71 @@ BODY = {
 }
 
 
-_RUNS = 3
-"""On a busy machine the reply arrives in more pieces, each with its own calls: the run with the fewest counts."""
+GEMINI_BODY = {
+    "contents": [{"role": "user", "parts": [{"text": "What is the weather in Tokyo?"}]}],
+    "tools": [
+        {"functionDeclarations": [{"name": TOOL["name"], "parametersJsonSchema": TOOL["parameters"]}]},
+    ],
+}
 
 
 @pytest.fixture(scope="module")
 def walk(tmp_path_factory) -> list[str]:
     """The file of each call, in order, while a Chat request is answered by a Gemini upstream for the first time."""
-    walks: list[list[str]] = []
-    while len(walks) < _RUNS and (not walks or count_changes(walks[-1]) > MOST_CHANGES):
-        walks.append(trace(tmp_path_factory.mktemp("walk")))
-    return min(walks, key=count_changes)
-
-
-def trace(folder: Path) -> list[str]:
-    """Return the file of each call while one request is answered by a gateway that has just started."""
-    upstream, port, calls = free_port(), free_port(), folder / "calls.json"
-    config = folder / "dragoman.toml"
-    config.write_text(
-        f'[server]\nlisten = "127.0.0.1:{port}"\n[upstreams.g]\nkind = "gemini"\napi_key = "k"\n'
-        f'base_url = "http://127.0.0.1:{upstream}"\n[models]\n"*" = "g/*"\n[sessions]\nurl = "sqlite:///{folder}/s.db"\n',
-        encoding="utf-8",
-    )
-    simulate = [sys.executable, "-c", "from dragoman.cli import main; main()", "simulate", "--port", str(upstream)]
-    serve = [sys.executable, "-c", TRACED, str(PACKAGE), str(calls), "dragoman", "serve", "--config", str(config)]
+    folder = tmp_path_factory.mktemp("walk")
+    port, calls, config = free_port(), folder / "calls.json", folder / "dragoman.toml"
     with ExitStack() as stack:
-        for command, at in ((simulate, upstream), (serve, port)):
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
-            stack.callback(process.wait, 20)
-            stack.callback(process.terminate)
-            wait_for(f"http://127.0.0.1:{at}/health")
+        upstream = stack.enter_context(replay(simulate_reply(stack)))
+        config.write_text(
+            f'[server]\nlisten = "127.0.0.1:{port}"\n[upstreams.g]\nkind = "gemini"\napi_key = "k"\n'
+            f'base_url = "http://127.0.0.1:{upstream}"\n[models]\n"*" = "g/*"\n'
+            f'[sessions]\nurl = "sqlite:///{folder}/s.db"\n',
+            encoding="utf-8",
+        )
+        start_process(stack, TRACED, str(PACKAGE), str(calls), "dragoman", "serve", "--config", str(config))
+        wait_for(f"http://127.0.0.1:{port}/health")
         start = time.time()
         answer = ask(f"http://127.0.0.1:{port}/v1/chat/completions", json.dumps(BODY).encode())
         assert b"get_weather" in answer
         time.sleep(0.2)  # The log line is written a moment later.
         end = time.time()
     return [file for at, file in json.loads(calls.read_bytes()) if start <= at <= end]
+
+
+def start_process(stack: ExitStack, program: str, *arguments: str) -> None:
+    command = [sys.executable, "-c", program, *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
+    stack.callback(process.wait, 20)
+    stack.callback(process.terminate)
+
+
+def simulate_reply(stack: ExitStack) -> bytes:
+    """Return the simulator's streamed reply with a call of the tool."""
+    port = free_port()
+    start_process(stack, "from dragoman.cli import main; main()", "simulate", "--port", str(port))
+    wait_for(f"http://127.0.0.1:{port}/health")
+    url = f"http://127.0.0.1:{port}/v1beta/models/gemini-3-flash:streamGenerateContent?alt=sse&key=k"
+    return ask(url, json.dumps(GEMINI_BODY).encode())
+
+
+@contextmanager
+def replay(body: bytes) -> Iterator[int]:
+    """Serve a streamed reply in one piece: each further piece would repeat the same calls, as many as time allows."""
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            length = 0
+            while (line := self.rfile.readline()) not in {b"\r\n", b""}:
+                name, _, value = line.partition(b":")
+                length = int(value) if name.lower() == b"content-length" else length
+            if self.rfile.read(length):
+                self.wfile.write(head + body)
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
 
 
 def free_port() -> int:
