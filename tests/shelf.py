@@ -31,8 +31,8 @@ SAMPLE_FOLDERS = {
 
 @functools.cache
 def exchanges(dialect: str) -> tuple[dict[str, Any], ...]:
-    """All recorded exchanges of one dialect; empty without the shelf."""
-    path = ROOT / "corpus" / CORPUS_FILES[dialect]
+    """All recorded exchanges of one dialect; empty without the shelf or a recording."""
+    path = ROOT / "corpus" / CORPUS_FILES.get(dialect, f"{dialect}.jsonl")
     if not path.is_file():
         return ()
     return tuple(json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line)
@@ -40,7 +40,7 @@ def exchanges(dialect: str) -> tuple[dict[str, Any], ...]:
 
 def samples(dialect: str, suffix: str) -> list[Path]:
     """Sample files of one dialect whose names end in `suffix` (".request.json", ".stream.sse", …)."""
-    folder = ROOT / "wire" / "samples" / SAMPLE_FOLDERS[dialect]
+    folder = ROOT / "wire" / "samples" / SAMPLE_FOLDERS.get(dialect, dialect)
     return sorted(path for path in folder.glob("*") if path.name.endswith(suffix)) if folder.is_dir() else []
 
 

@@ -6,6 +6,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -18,6 +19,7 @@ from dragoman.cli.job import dialect_of
 from dragoman.config import ConfigError, UpstreamTable, load, read_upstreams
 from dragoman.dialects import NAMES
 from dragoman.dialects import registry as dialects
+from dragoman.dialects.registry import dialect_named
 from dragoman.simulator import Answer, Received
 from dragoman.simulator import Call as Made
 from dragoman.simulator.runner import in_thread
@@ -25,7 +27,11 @@ from dragoman.upstreams import registry as upstreams
 from server import processes
 from server.conftest import run_server_gateway
 
-MODELS = {"chat": "gpt-4.1", "responses": "gpt-4.1", "messages": "claude-opus-5", "gemini": "gemini-3-flash"}
+FAULTS = {
+    model: (f"gemini/gemini-3.8-flash~{fault}",)
+    for model, fault in {"busy": "429,retry-after=50", "broken": "stream-error", "stalled": "stall,after=2"}.items()
+}
+"""Models that fail, as the simulator reads it behind their names."""
 TOOL = {
     "tool": "get_weather",
     "about": "Tell the weather.",
@@ -100,7 +106,7 @@ def lines_of(stream: bytes) -> list[dict]:
 class TestLibrary:
     @pytest.mark.parametrize("other", NAMES)
     def test_a_request_goes_there_and_back_without_loss(self, toy, other):
-        forward = translate_request(Call(encode(ASKED)), "toy", other, model=MODELS[other])
+        forward = translate_request(Call(encode(ASKED)), "toy", other, model=dialect_named(other).api.default_model)
         assert not [loss for loss in forward.losses if loss.kind == "dropped"]
         back = translate_request(forward.call, other, "toy", model="toy-1")
         body = json.loads(back.call.body)
@@ -265,9 +271,10 @@ def script(received: Received) -> Answer | None:
 @pytest.fixture
 def gateways(toy):
     """A gateway whose upstreams are simulators, and one whose only upstream is the first, in Toy."""
-    with in_thread(script=script) as simulator, run_server_gateway(simulator) as near:
+    with in_thread(script=script) as simulator, run_server_gateway(simulator, models=FAULTS) as near:
         far = {"toys": UpstreamTable(kind="toyland", base_url=near.base_url)}
-        with run_server_gateway(simulator, upstreams=far, models={"toy-gem": ("toys/gem",)}) as behind:
+        models = {f"toy-{model}": (f"toys/{model}",) for model in ("gem", *FAULTS)}
+        with run_server_gateway(simulator, upstreams=far, models=models) as behind:
             yield near.base_url, behind.base_url
 
 
@@ -296,7 +303,9 @@ class TestGateway:
         }
         reply = httpx2.post(f"{gateways[1]}/v1/chat/completions", json=asked)
         assert (reply.status_code, reply.headers["x-dragoman-upstream"]) == (200, "toys")
-        assert "get_weather" in reply.text
+        assert ("text/event-stream" in reply.headers["content-type"]) == stream
+        assert reply.text.endswith("data: [DONE]\n\n") == stream
+        assert chat_call(reply.content, stream) == ("get_weather", {"city": "Tokyo"})
 
     def test_a_client_and_the_upstream_use_toy(self, gateways, stream):
         asked = {
@@ -319,11 +328,54 @@ class TestGateway:
         asked["lines"] = [{"type": "result", "of": call["id"], "text": "21 degrees"}]
         assert "21 degrees" in talk(gateways[0], asked, headers)[-1]["text"]
 
+    @pytest.mark.parametrize(("at", "prefix"), [(0, ""), (1, "toy-")])
+    def test_an_upstreams_error_reaches_a_client_of_toy(self, gateways, stream, at, prefix):
+        asked = {"model": f"{prefix}busy", "lines": [{"type": "say", "by": "human", "text": "Hi"}], "stream": stream}
+        reply = httpx2.post(f"{gateways[at]}/toy/talk", json=asked)
+        assert (reply.status_code, reply.json()["error"]["kind"]) == (429, "rate_limit")
+
+    def test_an_error_of_a_toy_upstream_reaches_a_client_of_messages(self, gateways, stream):
+        asked = {"model": "toy-busy", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
+        reply = httpx2.post(f"{gateways[1]}/v1/messages", json={**asked, "stream": stream})
+        assert (reply.status_code, reply.json()["error"]["type"]) == (429, "rate_limit_error")
+
     def test_errors_are_in_toy(self, gateways, stream):
         reply = httpx2.post(f"{gateways[0]}/toy/talk", json={"model": "nobody", "lines": [], "stream": stream})
         assert (reply.status_code, reply.json()["error"]["kind"]) == (404, "not_found")
         for path in ("/toy/elsewhere", "/toy/talk"):
             assert set(httpx2.get(gateways[0] + path).json()["error"]) == {"kind", "message"}
+
+
+class TestGatewayStream:
+    @pytest.mark.parametrize(("at", "prefix"), [(0, ""), (1, "toy-")])
+    def test_the_first_text_arrives_while_the_upstream_is_still_sending(self, gateways, at, prefix):
+        with open_stream(gateways[at], f"{prefix}stalled") as reply:
+            arrived = (json.loads(line[6:]) for line in reply.iter_lines() if line.startswith("data: "))
+            assert reply.headers["content-type"].startswith("text/event-stream")
+            assert [*next(arrived), *next(arrived), *next(arrived)] == ["start", "open", "more"]
+
+    @pytest.mark.parametrize(("at", "prefix"), [(0, ""), (1, "toy-")])
+    def test_an_error_in_the_middle_of_a_stream_is_its_last_frame(self, gateways, at, prefix):
+        with open_stream(gateways[at], f"{prefix}broken") as reply:
+            received = frames(reply.read())
+        assert (reply.status_code, "start" in received[0]) == (200, True)
+        assert set(received[-1]["error"]) == {"kind", "message"}
+        assert not [frame for frame in received if "end" in frame]
+
+
+def open_stream(base_url: str, model: str):
+    lines = [{"type": "say", "by": "human", "text": "Tell me more about the weather in Tokyo."}]
+    return httpx2.stream("POST", f"{base_url}/toy/talk", json={"model": model, "lines": lines, "stream": True})
+
+
+def chat_call(body: bytes, stream: bool) -> tuple[str, Any]:
+    """Return the name and the arguments of the only call in a reply of Chat."""
+    member = "delta" if stream else "message"
+    replies = frames(body.replace(b"data: [DONE]", b"")) if stream else [json.loads(body)]
+    choices = [choice[member] for reply in replies for choice in reply["choices"]]
+    functions = [call["function"] for choice in choices for call in choice.get("tool_calls") or ()]
+    name = "".join(function.get("name") or "" for function in functions)
+    return name, json.loads("".join(function["arguments"] for function in functions))
 
 
 def talk(base_url: str, asked: dict, headers: dict[str, str] | None = None) -> list[dict]:

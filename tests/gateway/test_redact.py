@@ -109,6 +109,11 @@ def test_the_credentials_of_a_request_are_those_in_its_headers():
     assert credentials_of(outgoing) == {"Bearer abc.def", "abc.def", "g"}
 
 
+def test_a_key_in_a_header_of_an_unknown_api_is_a_credential_and_an_idempotency_key_is_none():
+    headers = (("X-Corner-Key", "corner-secret"), ("idempotency-key", "i"), ("user-agent", "a"))
+    assert credentials_of(Outgoing(Origin("https", "h", 443), "POST", "/", headers)) == {"corner-secret"}
+
+
 NASTY = ["a", "key=", "eyJ-", "sk-", "bearer ", "://:", "?key=", "aB1-", "token: ", "-----BEGIN A", "1//", "secret =  "]
 
 

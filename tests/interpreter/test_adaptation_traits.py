@@ -233,6 +233,7 @@ RESPONSES_MARKS = MARKS | {
     "cache_options": {"mode", "ttl", "prewarm", "comparison_response_id"},
     "options_lifetimes": ("30m", "12h"),
 }
+RESPONSES_KIND = "OpenAI's Responses API: use an upstream of kind 'openai-responses'"
 NO_MARKS = {
     "cache_marks": False,
     "cache_lifetimes": (),
@@ -262,7 +263,7 @@ WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
         ("chat", "mistral-large", "nobody", {"id_exact": 9}),
         ("responses", "gpt-audio", "nobody", WITHOUT_THINKING | {"custom_tools": False}),
         ("responses", "gpt-4.1", "gpt-audio", {"media": {"image", "document"}, "verbosity": False}),
-        ("chat", "gpt-6-astra", "gpt-6-luna", {"efforts": NEWEST[1:], "function_tools": False}),
+        ("chat", "gpt-6-astra", "gpt-6-luna", {"efforts": NEWEST[1:], "tools_elsewhere": RESPONSES_KIND}),
         ("chat", "gpt-6.1-sol", "gpt-6-astra", {}),
         ("responses", "gpt-6-astra", "gpt-6-luna", {"efforts": NEWEST[1:]}),
         ("responses", "gpt-6.1-sol", "gpt-6-astra", {}),

@@ -132,8 +132,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """Text in the history may have a signature of `issuer`."""
     signed_calls: bool = False
     """The first call of each step must have a signature or Google's documented placeholder."""
-    function_tools: bool = True
-    """The model accepts function tools in this dialect; some GPT models do only on Responses."""
+    tools_elsewhere: str = ""
+    """The API in which the model accepts function tools, for an error; "" for this one. Some GPT models: Responses."""
     tools_need_no_effort: bool = False
     """Function tools are rejected unless effort is "none" (newer GPT models on Chat)."""
 

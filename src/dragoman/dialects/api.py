@@ -153,6 +153,8 @@ class Api(Struct, frozen=True, kw_only=True):
     """A pattern that is searched in a path. On a match, errors for that path are rendered in this dialect."""
     forwarded_headers: frozenset[str] = frozenset()
     """Headers that select vendor behaviour, such as an API version; they are forwarded to upstreams of this dialect."""
+    account_headers: frozenset[str] = frozenset()
+    """Headers that select an account of the vendor; they are never forwarded, because the account is the gateway's."""
     model_names: str = ""
     """A pattern of model name prefixes: such models are routed to an upstream that speaks this dialect."""
     default_model: str = ""

@@ -13,11 +13,11 @@ from urllib.parse import quote, unquote_plus
 from msgspec import Struct
 
 from dragoman.core.problems import Problem
-from dragoman.dialects.registry import dialect_named
+from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.gateway.client_request import require_distinct_keys
 from dragoman.gateway.errors import build_body_error, build_credentials_error, map_failure
 from dragoman.gateway.record import Record, build_response_headers
-from dragoman.gateway.redact import credentials_of, redact_known
+from dragoman.gateway.redact import credentials_of, is_secret_header, redact_known
 from dragoman.gateway.router import Target
 from dragoman.gateway.upstream_call import redact_credentials
 from dragoman.http.client import Client, Incoming, Outgoing
@@ -46,12 +46,7 @@ _HOP_HEADERS = frozenset(
         "via",
     ]
 )
-_ACCOUNT_HEADERS = frozenset(
-    ["openai-organization", "openai-project", "origin", "referer", "x-goog-user-project", "x-real-ip"]
-)
-"""Headers that select an account or identify the client; the account is the gateway's."""
-_SECRET_NAME = re.compile(r"auth|cookie|credential|key|secret|session|token")
-_ALLOWED_KEY_HEADERS = frozenset({"idempotency-key"})
+_DROPPED_HEADERS = _HOP_HEADERS | {"origin", "referer", "x-real-ip"}
 _DROPPED_PREFIXES = ("proxy-", "sec-", "x-dragoman-", "x-forwarded-", "cf-")
 _DROPPED_REPLY_HEADERS = frozenset({"set-cookie", "alt-svc", "strict-transport-security", "server", "date"})
 _UPLOAD_URL_HEADER = "x-goog-upload-url"
@@ -121,15 +116,15 @@ async def _forward_reply(incoming: Incoming, headers: dict[str, str], exchange: 
 
 def filter_headers(headers: Headers) -> Headers:
     """Return the client headers that may be forwarded to an upstream."""
+    dropped_names = _DROPPED_HEADERS.union(*(dialect.api.account_headers for dialect in DIALECTS.values()))
     hop_names = {token.strip().lower() for name, value in headers if name == "connection" for token in value.split(",")}
     return tuple(
         (name, value)
         for name, value in headers
-        if name not in _HOP_HEADERS
-        and name not in _ACCOUNT_HEADERS
+        if name not in dropped_names
         and name not in hop_names
         and not name.startswith(_DROPPED_PREFIXES)
-        and (name in _ALLOWED_KEY_HEADERS or _SECRET_NAME.search(name) is None)
+        and not is_secret_header(name)
     )
 
 

@@ -11,9 +11,8 @@ from dragoman.http.client import Outgoing
 REDACTED = "[redacted]"
 _MIN_SECRET = 6
 """Shorter secrets are not redacted by value, because they would match ordinary words."""
-_CREDENTIAL_HEADERS = frozenset(
-    {"authorization", "proxy-authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"}
-)
+_SECRET_HEADER = re.compile(r"auth|cookie|credential|key|secret|session|token", re.IGNORECASE)
+_ALLOWED_KEY_HEADERS = frozenset({"idempotency-key"})
 _CREDENTIAL_NAMES = (
     r"(?:(?:api|x-api|x-goog-api)[_-]?key|(?:access|refresh|id)?[_-]?token|(?:client[_-]?)?secret|passw(?:or)?d|key)"
 )
@@ -65,7 +64,12 @@ def redact_known(text: str, secrets: Iterable[str]) -> str:
     return text
 
 
+def is_secret_header(name: str) -> bool:
+    """Return whether a header of this name contains a credential, also one of an API that is not known."""
+    return _SECRET_HEADER.search(name) is not None and name not in _ALLOWED_KEY_HEADERS
+
+
 def credentials_of(outgoing: Outgoing) -> frozenset[str]:
     """Return the credentials in a request, with and without their scheme, in case the upstream quotes them."""
-    values = [value for name, value in outgoing.headers if name in _CREDENTIAL_HEADERS]
+    values = [value for name, value in outgoing.headers if is_secret_header(name)]
     return frozenset(secret for value in values for secret in (value, value.rpartition(" ")[2]))

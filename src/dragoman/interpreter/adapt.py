@@ -46,10 +46,10 @@ def adapt(
     undo: Undo | None = None
     if traits.text_calls and (prompt := describe_tools(request, adaptation.source_issuer, traits, ledger)) is not None:
         request, undo = prompt.request, prompt.undo
-    if not traits.function_tools and any(isinstance(tool, Tool) for tool in request.tools):
+    if traits.tools_elsewhere and any(isinstance(tool, Tool) for tool in request.tools):
         raise Problem(
             "unsupported",
-            "this model takes tools only in OpenAI's Responses API: use an upstream of kind 'openai-responses'",
+            f"this model takes tools only in {traits.tools_elsewhere}",
             where=ledger.find_pointer("tools"),
         )
     changes = adapt_identity(request, adaptation) if _get_identity(request) != _NO_IDENTITY else {}

@@ -28,6 +28,7 @@ API = Api(
         ServedPath("/toy/toys", Endpoint(operation="models"), READ_METHODS),
     ),
     own_headers=frozenset({"x-toy"}),
+    account_headers=frozenset({"x-toy-account"}),
     own_paths=r"^/toy/",
     model_names=r"toy-",
     default_model="toy-1",

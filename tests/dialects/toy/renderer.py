@@ -6,7 +6,7 @@ from msgspec import Raw
 
 from dialects.toy.fields import SAMPLING_FIELDS
 from dialects.toy.parts import write_part
-from dialects.toy.wire import NAME, ToolShape
+from dialects.toy.wire import NAME, ToyTool
 from dragoman.core.request import Message, NativeTool, Request, Tool
 from dragoman.core.traits import Traits
 from dragoman.core.value import own_extras
@@ -46,4 +46,4 @@ def write_tools(tools: Tools) -> list[Any]:
 
 def _write_tool(tool: Tool) -> Raw:
     takes = ABSENT if tool.parameters is None else Raw(tool.parameters)
-    return Raw(graft(json.encode(ToolShape(tool.name, tool.description, takes)), own_extras(tool, NAME) or {}))
+    return Raw(graft(json.encode(ToyTool(tool.name, tool.description, takes)), own_extras(tool, NAME) or {}))

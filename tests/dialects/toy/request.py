@@ -4,15 +4,15 @@ from msgspec import Raw
 
 from dialects.toy.fields import SAMPLING_FIELDS, read_choice
 from dialects.toy.parts import read_line
-from dialects.toy.wire import RequestShape, ToolShape, extras_of
+from dialects.toy.wire import ToyRequest, ToyTool, extras_of
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, Sampling, Tool
 from dragoman.dialects.record import Call, ReadTools, Tools
 from dragoman.wire import json
 from dragoman.wire.shape import ABSENT, Shape
 
-_REQUEST: Shape[RequestShape] = Shape(RequestShape)
-_TOOL: Shape[ToolShape] = Shape(ToolShape)
+_REQUEST: Shape[ToyRequest] = Shape(ToyRequest)
+_TOOL: Shape[ToyTool] = Shape(ToyTool)
 
 
 def read_tools(raw: bytes, where: str) -> Tools:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from dialects.toy.parts import read_line, write_part
-from dialects.toy.wire import NAME, ReplyShape, TokensShape, extras_of
+from dialects.toy.wire import NAME, ToyReply, ToyTokens, extras_of
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, FinishReason, Response, Usage
@@ -12,7 +12,7 @@ from dragoman.wire import json
 from dragoman.wire.shape import Shape
 from dragoman.wire.splice import graft
 
-_REPLY: Shape[ReplyShape] = Shape(ReplyShape)
+_REPLY: Shape[ToyReply] = Shape(ToyReply)
 _REASONS: dict[str, FinishReason] = {"done": "stop", "limit": "length", "calls": "tool_calls"}
 _ENDS = {reason: word for word, reason in _REASONS.items()}
 ENDS = frozenset(_REASONS)
@@ -45,10 +45,10 @@ def parse_response(body: bytes) -> Response:
 def build_response(response: Response, _request: Request | None) -> bytes:
     """Write a whole reply that was adapted to Toy."""
     lines = [line for part in response.parts if (line := write_part(part, "assistant")) is not None]
-    reply = ReplyShape(response.id, response.model, lines, end_of(response.finish), tokens_of(response.usage))
+    reply = ToyReply(response.id, response.model, lines, end_of(response.finish), tokens_of(response.usage))
     return graft(json.encode(reply), own_extras(response, NAME) or {})
 
 
 def tokens_of(usage: Usage | None) -> Any:
     """Return the counts of a reply."""
-    return None if usage is None else TokensShape(usage.input or 0, usage.output or 0)
+    return None if usage is None else ToyTokens(usage.input or 0, usage.output or 0)

@@ -5,7 +5,8 @@ from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
-from dragoman.upstreams.upstream import FixedUpstream, Listing, Site, UpstreamSelector
+from dragoman.upstreams.model_list import Listing
+from dragoman.upstreams.upstream import FixedUpstream, Site, UpstreamSelector
 
 
 class ToyUpstream:

@@ -11,14 +11,14 @@ from dragoman.wire.unread import Unknown
 NAME = ISSUER = "toy"
 
 
-class SayLine(Wire, tag="say"):
+class ToySay(Wire, tag="say"):
     """A line of text in a conversation."""
 
     by: Literal["rule", "human", "model"]
     text: str
 
 
-class CallLine(Wire, tag="call"):
+class ToyCall(Wire, tag="call"):
     """A call of a tool; `input` is JSON as the model wrote it."""
 
     id: Annotated[str, core_location("call.id")]
@@ -26,7 +26,7 @@ class CallLine(Wire, tag="call"):
     input: Annotated[str, core_location("call.arguments")]
 
 
-class ResultLine(Wire, tag="result"):
+class ToyResult(Wire, tag="result"):
     """What a tool answered."""
 
     of: Annotated[str, core_location("result.call_id")]
@@ -34,10 +34,10 @@ class ResultLine(Wire, tag="result"):
     failed: Annotated[bool, core_location("result.failed")] = False
 
 
-Line = SayLine | CallLine | ResultLine | Unknown
+Line = ToySay | ToyCall | ToyResult | Unknown
 
 
-class RequestShape(Wire):
+class ToyRequest(Wire):
     """A request."""
 
     lines: Annotated[list[Line], core_location("messages")]
@@ -49,7 +49,7 @@ class RequestShape(Wire):
     stream: Annotated[bool, core_location("stream")] = False
 
 
-class ToolShape(Wire):
+class ToyTool(Wire):
     """A tool of the caller's."""
 
     tool: str
@@ -57,21 +57,21 @@ class ToolShape(Wire):
     takes: Annotated[Raw, core_location("tool.parameters")] = ABSENT
 
 
-class TokensShape(Wire):
+class ToyTokens(Wire):
     """How many tokens were read and written."""
 
     read: int
     written: int
 
 
-class ReplyShape(Wire):
+class ToyReply(Wire):
     """A whole reply."""
 
     id: str
     model: str
     lines: list[Line]
     end: str
-    tokens: TokensShape | None = None
+    tokens: ToyTokens | None = None
 
 
 def extras_of(fields: dict[str, bytes] | None) -> Extras | None:

@@ -34,6 +34,7 @@ API = Api(
     paths=(ServedPath("/v1/chat/completions", Endpoint(operation="generate")),),
     other_paths=(rf"/v1/(?:{_OTHER_PATHS})(?:[/:].+)?",),
     forwarded_headers=frozenset({"openai-beta"}),
+    account_headers=frozenset({"openai-organization", "openai-project"}),
     model_names=r"gpt-|o\d|chatgpt-|codex-",
     default_model="gpt-5.4-mini",
     request_fields=frozenset(

@@ -14,6 +14,7 @@ from dragoman.dialects.chat.wire import NAME
 _LIFETIMES = ("30m", "12h")
 _TIERS = ("auto", "default", "flex", "scale", "priority", "fast")
 _ALWAYS_THINKS = ("low", "medium", "high", "xhigh", "max")
+_RESPONSES = "OpenAI's Responses API: use an upstream of kind 'openai-responses'"
 
 _COMPATIBLE = Traits(
     dialect=NAME,
@@ -89,8 +90,8 @@ ROWS = (
     ("gpt-5.*", _GPT_REASONING),
     ("gpt-5*", _GPT_5),
     ("gpt-oss*", _COMPATIBLE),
-    ("gpt-6-astra*", structs.replace(_GPT_NEWEST, efforts=_ALWAYS_THINKS, function_tools=False)),
-    ("gpt-6.1-sol*", structs.replace(_GPT_NEWEST, efforts=_ALWAYS_THINKS, function_tools=False)),
+    ("gpt-6-astra*", structs.replace(_GPT_NEWEST, efforts=_ALWAYS_THINKS, tools_elsewhere=_RESPONSES)),
+    ("gpt-6.1-sol*", structs.replace(_GPT_NEWEST, efforts=_ALWAYS_THINKS, tools_elsewhere=_RESPONSES)),
     ("gpt-*", _GPT_NEWEST),
     ("o[134]*", structs.replace(_GPT_5, efforts=("low", "medium", "high"), custom_tools=False, verbosity=False)),
     (

@@ -99,6 +99,7 @@ API = Api(
     own_headers=frozenset({"x-goog-api-key", "x-goog-api-client"}),
     own_paths=r"/v1beta|v1internal",
     forwarded_headers=frozenset({"x-goog-request-params"}),
+    account_headers=frozenset({"x-goog-user-project"}),
     model_names=r"(?:models/)?(?:gemini|gemma|learnlm)-",
     default_model="gemini-3-flash",
     models=ModelFormat(member="name", prefix="models/", build_row=_build_model_row, build_page=_build_model_page),

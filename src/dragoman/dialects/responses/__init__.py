@@ -43,6 +43,7 @@ API = Api(
     ),
     own_paths=r"^/v1/responses",
     forwarded_headers=frozenset({"openai-beta"}),
+    account_headers=frozenset({"openai-organization", "openai-project"}),
     model_names=r"gpt-|o\d|chatgpt-|codex-",
     default_model="gpt-5.4-mini",
 )
