@@ -52,11 +52,11 @@ class Measure:
         return self.unit in {"ms", "s", "%"}
 
     @property
-    def holds(self) -> bool:
+    def is_met(self) -> bool:
         return self.value <= self.most
 
     def __str__(self) -> str:
-        verdict = "holds" if self.holds else f"MISSED {self.detail}"
+        verdict = "holds" if self.is_met else f"MISSED {self.detail}"
         return f"{self.name}: {self.value:,.0f} {self.unit} (at most {self.most:,.0f}): {verdict}"
 
 

@@ -23,7 +23,7 @@ def main() -> int:
     for name in options.names or ATTACKS:
         print(name, flush=True)
         for measure in ATTACKS[name](options.scale):
-            missed += not measure.holds
+            missed += not measure.is_met
             print(f"   {measure}", flush=True)
     return int(missed > 0)
 
