@@ -6,9 +6,9 @@ import socket
 import pytest
 import uvloop
 
-from dragoman.http.admission import Admission, ClientLimits, Load
+from dragoman.http.admission import ClientLimits, Load, RequestPolicy
 from dragoman.http.exchange import Exchange
-from dragoman.http.rejection import Rejection
+from dragoman.http.rejection import RejectionResponse
 from dragoman.http.server import listen
 
 KEY = b"POST / HTTP/1.1\r\nHost: a\r\nX-Key: k\r\n"
@@ -19,7 +19,7 @@ SMALL = ClientLimits(body=1 << 20, buffered=1 << 20, connections=2)
 
 
 def require_key(request):
-    return None if request.header("x-key") else Rejection(401, (("content-type", "text/plain"),), b"no key")
+    return None if request.header("x-key") else RejectionResponse(401, (("content-type", "text/plain"),), b"no key")
 
 
 async def echo(exchange: Exchange) -> None:
@@ -43,8 +43,8 @@ def run(request):
     def running(steps, limits=None, handler=echo):
         async def whole():
             load = Load(limits)
-            admission = Admission(load=load, check_head=require_key, unlimited_paths=frozenset({b"/health"}))
-            async with listen(handler, admission=admission, grace=0.1) as server, asyncio.timeout(20):
+            policy = RequestPolicy(load=load, check_head=require_key, unlimited_paths=frozenset({b"/health"}))
+            async with listen(handler, policy=policy, grace=0.1) as server, asyncio.timeout(20):
                 await steps(server, load)
 
         with asyncio.Runner(loop_factory=request.param) as runner:

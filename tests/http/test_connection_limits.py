@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from dragoman.http.admission import Admission, ClientLimits, Load
+from dragoman.http.admission import ClientLimits, Load, RequestPolicy
 from dragoman.http.connection import RequestHandler
 from dragoman.http.exchange import ClientDisconnected, Exchange
 from dragoman.http.rejection import RejectionRenderer
@@ -33,7 +33,7 @@ def run(request: pytest.FixtureRequest) -> Callable[..., Any]:
         async def whole() -> Any:
             async with (
                 listen(
-                    handler or echo, admission=Admission(load=Load(limits), rejection_renderer=refusal), grace=0.1
+                    handler or echo, policy=RequestPolicy(load=Load(limits), rejection_renderer=refusal), grace=0.1
                 ) as server,
                 asyncio.timeout(20),
             ):

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from msgspec import Struct, field
 
 from dragoman.http.message import Request
-from dragoman.http.rejection import Rejection, RejectionRenderer
+from dragoman.http.rejection import RejectionRenderer, RejectionResponse
 
-HeadCheck = Callable[[Request], Rejection | None]
+HeadCheck = Callable[[Request], RejectionResponse | None]
 """Checks a request of which the body has not been received; returns the response that rejects it."""
 _TICK = 0.05
 """Seconds between two measurements of the event loop's delay."""
@@ -101,7 +101,7 @@ class Load:
             self._start_timer(loop)
 
 
-class Admission(Struct, frozen=True, kw_only=True):
+class RequestPolicy(Struct, frozen=True, kw_only=True):
     """How a server decides which requests it accepts."""
 
     load: Load = field(default_factory=Load)

@@ -14,11 +14,11 @@ from typing import Literal, cast
 
 import httptools
 
-from dragoman.http.admission import Admission
+from dragoman.http.admission import RequestPolicy
 from dragoman.http.encoding import ENTITY_HEADERS, BadEncoding, BodyTooLarge, decode_body, encoding_error
 from dragoman.http.exchange import ClientDisconnected, Exchange
 from dragoman.http.message import Headers, Request, decode_headers, is_ambiguous
-from dragoman.http.rejection import Rejection, build_rejection, render_rejection, render_without_upgrade
+from dragoman.http.rejection import RejectionResponse, build_rejection, render_rejection, render_without_upgrade
 from dragoman.http.write_deadline import CLOCK_STEP, WriteDeadline
 from dragoman.tasks import start_task
 
@@ -48,13 +48,13 @@ class Connection(asyncio.Protocol):
     def __init__(
         self,
         handler: RequestHandler,
-        admission: Admission,
+        policy: RequestPolicy,
         connections: "set[Connection]",
     ) -> None:
         self._handler = handler
-        self._admission = admission
-        self._load = admission.load
-        limits = self._limits = admission.load.limits
+        self._policy = policy
+        self._load = policy.load
+        limits = self._limits = policy.load.limits
         self._connections = connections
         self._loop = asyncio.get_running_loop()
         self._body: list[bytes] = []
@@ -206,7 +206,7 @@ class Connection(asyncio.Protocol):
             self._reject(413)
         elif is_ambiguous(headers, by_name):
             self._reject(400)
-        elif self._is_surplus and self._url not in self._admission.unlimited_paths:
+        elif self._is_surplus and self._url not in self._policy.unlimited_paths:
             self._reject(503)
         elif not _BODY_HEADERS.isdisjoint(by_name) and not self._parser.should_upgrade():
             self._check_body_headers(by_name)
@@ -223,11 +223,11 @@ class Connection(asyncio.Protocol):
 
     def _check_head_once(self) -> None:
         """Let the server reject a request before its body is received; a whole request is checked by its handler."""
-        if self._is_head_checked or self._is_rejected or self._admission.check_head is None:
+        if self._is_head_checked or self._is_rejected or self._policy.check_head is None:
             return
         self._is_head_checked = True
         method, url = self._parser.get_method().decode(), self._url.decode("latin-1")
-        rejection = self._admission.check_head(Request(method, url, self._headers))
+        rejection = self._policy.check_head(Request(method, url, self._headers))
         if rejection is not None:
             self._reject_with(rejection)
 
@@ -335,9 +335,9 @@ class Connection(asyncio.Protocol):
         """Reject the request that is being received, after the responses to those before it, and close."""
         if not self._is_rejected:
             partial_request = Request("", self._url.decode("latin-1"), decode_headers(self._fields))
-            self._reject_with(build_rejection(status, partial_request, self._admission.rejection_renderer))
+            self._reject_with(build_rejection(status, partial_request, self._policy.rejection_renderer))
 
-    def _reject_with(self, rejection: Rejection) -> None:
+    def _reject_with(self, rejection: RejectionResponse) -> None:
         self._is_rejected = True
         self._body.clear()
         self._load.body_bytes -= self._body_size

@@ -8,7 +8,7 @@ from dragoman.http.encoding import ACCEPTED_ENCODINGS
 from dragoman.http.message import Headers, Request, render_head
 
 
-class Rejection(Struct, frozen=True):
+class RejectionResponse(Struct, frozen=True):
     """A response to a request that is not handled; the connection is closed after it."""
 
     status: int
@@ -21,15 +21,15 @@ RejectionRenderer = Callable[[int, Request], tuple[Headers, bytes]]
 _UNSUPPORTED_ENCODING = 415
 
 
-def build_rejection(status: int, request: Request, rejection_renderer: RejectionRenderer | None) -> Rejection:
+def build_rejection(status: int, request: Request, rejection_renderer: RejectionRenderer | None) -> RejectionResponse:
     """Build the response to an invalid request."""
     headers, body = rejection_renderer(status, request) if rejection_renderer is not None else ((), b"")
     if status == _UNSUPPORTED_ENCODING:
         headers = (*headers, ("accept-encoding", ACCEPTED_ENCODINGS))
-    return Rejection(status, headers, body)
+    return RejectionResponse(status, headers, body)
 
 
-def render_rejection(rejection: Rejection) -> bytes:
+def render_rejection(rejection: RejectionResponse) -> bytes:
     """Render a response after which the connection is closed."""
     ending = f"connection: close\r\ncontent-length: {len(rejection.body)}\r\n\r\n"
     return render_head(rejection.status, rejection.headers, ending) + rejection.body

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from functools import partial
 from typing import Any, TypeVar
 
-from dragoman.http.admission import Admission
+from dragoman.http.admission import RequestPolicy
 from dragoman.http.connection import Connection, RequestHandler
 from dragoman.tasks import TaskSet
 
@@ -22,17 +22,17 @@ class Server:
     """A listening server.
 
     It accepts all waiting connections at once: uvloop would accept one per turn of the event loop, so that under load
-    clients would wait in the kernel, where nobody can reject them.
+    clients would wait in the kernel, where they cannot be rejected.
     """
 
-    def __init__(self, listener: socket.socket, handler: RequestHandler, admission: Admission) -> None:
+    def __init__(self, listener: socket.socket, handler: RequestHandler, policy: RequestPolicy) -> None:
         listener.setblocking(False)  # noqa: FBT003
         self._listener = listener
         self._address = listener.getsockname()
         self.base_url = url_of(listener)
         """The URL of the server, without a path."""
         self.connections: set[Connection] = set()
-        self._connect = partial(Connection, handler, admission, self.connections)
+        self._connect = partial(Connection, handler, policy, self.connections)
         self._loop = asyncio.get_running_loop()
         self._connecting = TaskSet()
         self._retry: asyncio.TimerHandle | None = None
@@ -94,15 +94,15 @@ async def listen(
     handler: RequestHandler,
     address: tuple[str, int] | socket.socket = ("127.0.0.1", 0),
     *,
-    admission: Admission | None = None,
+    policy: RequestPolicy | None = None,
     grace: float = 5.0,
 ) -> AsyncGenerator[Server]:
     """Listen while the block runs, on a host and port (0 for any free port) or on an open socket.
 
-    `admission` decides which requests are accepted. Open responses have `grace` seconds when the block ends.
+    `policy` decides which requests are accepted. Open responses have `grace` seconds when the block ends.
     """
     listener = address if isinstance(address, socket.socket) else await _open_listener(*address)
-    server = Server(listener, handler, admission or Admission())
+    server = Server(listener, handler, policy or RequestPolicy())
     try:
         yield server
     finally:

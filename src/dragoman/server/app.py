@@ -23,7 +23,7 @@ from dragoman.gateway.passthrough import drop_key
 from dragoman.gateway.record import Record
 from dragoman.http.exchange import ClientDisconnected, Exchange
 from dragoman.http.message import Headers, Request
-from dragoman.http.rejection import Rejection
+from dragoman.http.rejection import RejectionResponse
 from dragoman.interpreter.translate import CACHES
 from dragoman.server.auth import Key, parse_strict
 from dragoman.server.endpoints import stored
@@ -108,7 +108,7 @@ class App:
                 self._load.end_request()
             self._observers.end(record)
 
-    def check_head(self, request: Request) -> Rejection | None:
+    def check_head(self, request: Request) -> RejectionResponse | None:
         """Return the error for a request that is rejected before its body is received, else None."""
         path, record = self._find_path(request)
         try:

@@ -25,7 +25,7 @@ from dragoman.gateway.router import Routes, Target
 from dragoman.http.admission import Load
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON_HEADERS, Headers, Request
-from dragoman.http.rejection import Rejection
+from dragoman.http.rejection import RejectionResponse
 from dragoman.server import mcp
 from dragoman.server.auth import Access, Key
 from dragoman.server.endpoints import code_assist, models, stored
@@ -204,7 +204,7 @@ async def reject_websocket(exchange: Exchange, record: Record) -> None:
     await exchange.send(426, reply.headers, reply.body)
 
 
-def build_path_rejection(paths: Paths, request: Request, record: Record) -> Rejection:
+def build_path_rejection(paths: Paths, request: Request, record: Record) -> RejectionResponse:
     """Reject a path that does not exist with 404, or one that has other methods with 405."""
     methods = paths.find_methods(request.path, request.target.partition("?")[0])
     if not methods:
@@ -214,7 +214,7 @@ def build_path_rejection(paths: Paths, request: Request, record: Record) -> Reje
     reply = dialect_named(record.dialect).build_error(Problem("invalid_request", message, status=405))
     record.status, record.outcome = 405, "refused"
     headers = build_response_headers(record, {**reply.headers, "allow": allowed})
-    return Rejection(405, tuple(headers.items()), add_id(reply.body, record))
+    return RejectionResponse(405, tuple(headers.items()), add_id(reply.body, record))
 
 
 async def send_error(problem: Problem, exchange: Exchange, record: Record) -> None:
@@ -227,7 +227,7 @@ async def send_error(problem: Problem, exchange: Exchange, record: Record) -> No
     await exchange.send(rejection.status, dict(rejection.headers), rejection.body)
 
 
-def build_error(problem: Problem, record: Record) -> Rejection:
+def build_error(problem: Problem, record: Record) -> RejectionResponse:
     """Render an error in the client's dialect."""
     record.problem = problem
     record.outcome = "failed" if record.upstream else "refused"
@@ -241,7 +241,7 @@ def build_error(problem: Problem, record: Record) -> Rejection:
         if record.is_retry_budget_spent or not client_may_retry(problem, record.tries):
             headers["x-should-retry"] = "false"
     record.status = reply.status
-    return Rejection(reply.status, tuple(headers.items()), body)
+    return RejectionResponse(reply.status, tuple(headers.items()), body)
 
 
 RETRY_AFTER = 1.0

@@ -11,7 +11,7 @@ from functools import partial
 
 from dragoman.config import HASH_PREFIX, Config, ConfigError
 from dragoman.gateway.record import Observer
-from dragoman.http.admission import Admission, Load
+from dragoman.http.admission import Load, RequestPolicy
 from dragoman.http.server import Server, listen
 from dragoman.server import log
 from dragoman.server.agent_services import AgentServices, open_agent_services
@@ -83,7 +83,7 @@ async def running(  # noqa: PLR0913  all but the configuration are keyword optio
             gateway_services, access, observability, mcp_endpoint, interception, load, config.server.strict
         )
         app = App(services)
-        admission = Admission(
+        policy = RequestPolicy(
             load=load,
             check_head=app.check_head,
             rejection_renderer=partial(build_rejection, app.paths),
@@ -93,7 +93,7 @@ async def running(  # noqa: PLR0913  all but the configuration are keyword optio
             listen(
                 app.handle,
                 (host, configured_port if port is None else port) if worker_context is None else worker_context.socket,
-                admission=admission,
+                policy=policy,
                 grace=config.server.grace if grace is None else grace,
             )
         )
