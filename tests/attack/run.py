@@ -7,13 +7,14 @@ exit code is 1 if a bar is missed.
 
 import argparse
 
-from attack import ambiguous, bodies, overload, processing
+from attack import ambiguous, bodies, overload, processing, shutdown
 
 ATTACKS = {
     "ambiguous": ambiguous.attack,
     "bodies": bodies.attack,
     "overload": overload.attack,
     "processing": processing.attack,
+    "shutdown": shutdown.attack,
 }
 
 

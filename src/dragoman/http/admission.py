@@ -62,6 +62,8 @@ class Load:
         self.limits = limits or ClientLimits()
         self.body_bytes = 0
         """Bytes of all bodies that are received or handled."""
+        self.is_stopping = False
+        """Whether the server is about to accept no more connections."""
         self._open_requests = 0
         self._request_limit = float(self.limits.requests)
         self._late_ticks = 0

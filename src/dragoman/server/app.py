@@ -40,6 +40,7 @@ from dragoman.server.handlers import (
 from dragoman.server.metrics import QUIET_OPERATIONS
 from dragoman.server.routes import PathMatch, Paths
 
+_PUBLIC_OPERATIONS = frozenset({"health", "ready"})
 _LIMITED_OPERATIONS = frozenset({"generate", "count", "other", "mcp"})
 """Operations that count for the concurrency limit of a key."""
 
@@ -150,7 +151,7 @@ class App:
         if path is not None and path.operation == "intercept":
             key = self.interception.authorize(request, path, self._access)
         else:
-            key = self._access.authorize(request, is_public=record.operation == "health")
+            key = self._access.authorize(request, is_public=record.operation in _PUBLIC_OPERATIONS)
         record.owner = key.name
         reason = self._load.find_exceeded(length) if record.operation not in QUIET_OPERATIONS else ""
         if reason:
