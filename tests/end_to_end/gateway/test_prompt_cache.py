@@ -169,3 +169,32 @@ def test_automatic_marks_are_no_loss(serve):
     assert reply.status_code == 200, reply.text
     assert b"cache_control" in gateway.simulator.requests[-1].body
     assert gateway.wait_for_records(1)[0].losses == ()
+
+
+def build_claude_code(number, model):
+    """A request as older versions of Claude Code send it: the first block differs every time."""
+    billing = f"x-anthropic-billing-header: cc_version=2.1.113.92d; cc_entrypoint=sdk-ts; cch=a{number};"
+    system = [{"type": "text", "text": billing}, {"type": "text", "text": LONG}]
+    return {"model": model, "max_tokens": 99, "system": system, "messages": [{"role": "user", "content": "hi"}]}
+
+
+@pytest.mark.parametrize("model", ["gem", "vgem", "assist", "gpt", "resp"])
+def test_the_billing_block_of_claude_code_does_not_end_the_prefix_at_other_vendors(serve, model):
+    gateway = serve(strict=True)
+    usages = []
+    for number in range(2):
+        reply = httpx2.post(f"{gateway.base_url}/v1/messages", json=build_claude_code(number, model))
+        assert reply.status_code == 200, reply.text
+        assert "a block for the vendor's own accounting" in reply.headers["x-dragoman-losses"]
+        assert b"billing" not in gateway.simulator.requests[-1].body
+        usages.append(reply.json()["usage"])
+    assert usages[0].get("cache_read_input_tokens", 0) == 0
+    assert usages[1]["cache_read_input_tokens"] > 1000
+    assert sum(usages[1][name] for name in ("input_tokens", "cache_read_input_tokens")) == usages[0]["input_tokens"]
+
+
+@pytest.mark.parametrize("model", ["claude", "vclaude"])
+def test_claude_gets_the_billing_block_unchanged(gateway, model):
+    body = build_claude_code(1, model)
+    assert httpx2.post(f"{gateway.base_url}/v1/messages", json=body).status_code == 200
+    assert json.loads(gateway.simulator.requests[-1].body)["system"] == body["system"]
