@@ -26,7 +26,7 @@ RENAMED = Context(undo=Undo(names={"none of these": ("", "tools")}))
 LEGAL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-def named(replies: list[dict[str, Any]]) -> list[Any]:
+def name_params(replies: list[dict[str, Any]]) -> list[Any]:
     return [pytest.param(reply, id=reply["name"]) for reply in replies]
 
 
@@ -62,14 +62,14 @@ def check(reading: Reading, reply: dict[str, Any], *, client: str) -> None:
 
 
 @pytest.mark.parametrize("client", DIALECTS)
-@pytest.mark.parametrize("reply", named(GOOD))
-def test_each_client_reads_in_a_stream_all_that_the_server_said_and_no_more(reply, client):
+@pytest.mark.parametrize("reply", name_params(GOOD))
+def test_each_client_reads_all_that_a_stream_of_the_server_has_and_no_more(reply, client):
     check(read_stream(client, translate_stream(reply, client)), reply, client=client)
 
 
 @pytest.mark.parametrize("client", DIALECTS)
-@pytest.mark.parametrize("reply", named(WHOLE))
-def test_each_client_reads_in_a_whole_reply_all_that_the_server_said_and_no_more(reply, client):
+@pytest.mark.parametrize("reply", name_params(WHOLE))
+def test_each_client_reads_all_that_a_whole_reply_of_the_server_has_and_no_more(reply, client):
     translated = ours.translate(reply["whole"].encode(), "chat", client, streamed=False)
     assert not isinstance(translated, Problem)
     if client != "chat":
@@ -80,18 +80,18 @@ def test_each_client_reads_in_a_whole_reply_all_that_the_server_said_and_no_more
 
 
 @pytest.mark.parametrize("client", FOREIGN)
-@pytest.mark.parametrize("reply", named(GOOD[::4]))
+@pytest.mark.parametrize("reply", name_params(GOOD[::4]))
 def test_the_official_clients_read_such_streams_event_by_event(reply, client):
     check(read_live(client, translate_stream(reply, client)), reply, client=client)
 
 
 @pytest.mark.parametrize("client", DIALECTS)
-@pytest.mark.parametrize("reply", named(GOOD))
+@pytest.mark.parametrize("reply", name_params(GOOD))
 def test_it_does_not_matter_where_the_bytes_of_such_a_stream_are_split(reply, client):
     assert translate_stream(reply, client, 11) == translate_stream(reply, client)
 
 
-@pytest.mark.parametrize("reply", named(REPLIES))
+@pytest.mark.parametrize("reply", name_params(REPLIES))
 def test_a_chat_client_gets_the_bytes_of_the_server(reply):
     translator = StreamTranslator("chat", "chat")
     forwarded = translator.feed(stream(reply)) + translator.close()
@@ -102,6 +102,6 @@ def test_a_chat_client_gets_the_bytes_of_the_server(reply):
 
 
 @pytest.mark.parametrize("client", DIALECTS)
-@pytest.mark.parametrize("reply", named(FAILING))
+@pytest.mark.parametrize("reply", name_params(FAILING))
 def test_a_server_that_fails_in_a_stream_is_an_error_at_each_client(reply, client):
     assert read_stream_error(client, translate_stream(reply, client)) is not None
