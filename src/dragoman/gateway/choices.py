@@ -101,7 +101,7 @@ class ChoiceCalls:
 
 
 class _ChoiceRun:
-    """The requests for all choices at one target, and the reply that is merged of theirs."""
+    """The requests for all choices at one target, and their merged reply."""
 
     def __init__(self, upstreams: UpstreamClient, retry: RetryLoop, context: RequestContext, target: Target) -> None:
         self._upstreams = upstreams
