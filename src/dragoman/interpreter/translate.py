@@ -18,8 +18,9 @@ from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger, open_request_ledger
 from dragoman.interpreter.loss_report import reject_losses
-from dragoman.interpreter.passthrough import pass_on, remove_foreign_signatures
+from dragoman.interpreter.passthrough import adapt_own, pass_on
 from dragoman.interpreter.prefix_cache import PrefixCache
+from dragoman.interpreter.request_fields import require_one_choice
 from dragoman.interpreter.request_history import RequestHistory
 from dragoman.interpreter.signatures import UnsignedCall, find_unknown_ids, find_unsigned_calls, restore_signatures
 from dragoman.interpreter.text_call_prompt import describe_tools
@@ -56,7 +57,7 @@ class ParsedRequest:
         self._task = task
         self._tools = caches.tools
         call, source = task.call, task.source
-        signer = self._signer = task.signer if source is not task.target else None
+        signer = self._signer = task.signer
         if len(call.body) < 2 * caches.prefixes.min_bytes:
             self.request = source.parse_request(call, read_tools=self._read_tools)
             """The request as the client sent it, without stored signatures."""
@@ -83,20 +84,18 @@ class ParsedRequest:
         request = self._restore_signatures() if self._unsigned_calls else self.request
         traits = traits_for(target.name, task.model or request.model)
         ledger = open_request_ledger(source, task.call.body)
-        if source is target:
-            adapted, undo = structs.replace(request, model=task.model or request.model), NO_UNDO
-        else:
-            whole = request
-            if not request.messages or source.read_declared_tools is not None:
-                whole = complete_request(request, source, ledger)
-            tool_set, tools_cache = self.tool_set, self._tools
-            adaptation = Adaptation(
-                traits, ledger, source.issuer, task.model, links=links, tool_set=tool_set, tools_cache=tools_cache
-            )
-            prefix_of = None
-            if self._history is not None:
-                prefix_of = partial(self._history.translate_prefix, whole.messages, target, traits, links=links)
-            adapted, undo = adapt(whole, adaptation, prefix_of)
+        whole = request
+        if not request.messages or source.read_declared_tools is not None:
+            whole = complete_request(request, source, ledger)
+        tool_set, tools_cache = self.tool_set, self._tools
+        adaptation = Adaptation(
+            traits, ledger, source.issuer, task.model, links=links, tool_set=tool_set, tools_cache=tools_cache
+        )
+        adaptation.adds_cache_marks = task.cache_marks
+        prefix_of = None
+        if self._history is not None:
+            prefix_of = partial(self._history.translate_prefix, whole.messages, target, traits, links=links)
+        adapted, undo = adapt(whole, adaptation, prefix_of)
         call, losses = _render(adapted, traits, ledger, task)
         return Translation(call=call, losses=losses, undo=undo, request=request, tool_set=self.tool_set)
 
@@ -130,6 +129,7 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
     signer: SignatureLookup | None = None,
     links: Links | None = None,
     text_calls: TextCalls = "",
+    cache_marks: bool = False,
 ) -> Translation:
     """Translate a request of the dialect `source` to `target`, for its model `model` (the request's own if empty).
 
@@ -137,10 +137,13 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
     an error; with "all", any loss is. `signer` returns signatures that the target requires and the caller did not send.
     With `links`, media that the target does not fetch itself is replaced by its fetched content; `MissingLinks` is
     raised for links that must be fetched first. With `text_calls`, the target has no tool support: tools are described
-    in the prompt, and calls are parsed from the model's text.
+    in the prompt, and calls are parsed from the model's text. With `cache_marks`, a request without any cache mark gets
+    some if the target caches only what is marked.
     """
     source_dialect, target_dialect = dialect_named(source), dialect_named(target)
-    task = TranslationTask(call, source_dialect, target_dialect, model, form, strict, signer, links, text_calls)
+    task = TranslationTask(
+        call, source_dialect, target_dialect, model, form, strict, signer, links, text_calls, cache_marks
+    )
     return parse_request(task).translate(links)
 
 
@@ -148,8 +151,9 @@ def parse_request(task: TranslationTask, caches: Caches | None = None) -> Parsed
     """Parse a request; it can be translated when its links are fetched and its missing signatures looked up."""
     if task.text_calls:
         return PendingRequest(partial(_translate_as_text, task))
-    if task.source is task.target and not task.form:
-        return PendingRequest(partial(pass_on, task))
+    if task.source is task.target:
+        forward = _put_into_envelope if task.form else pass_on
+        return PendingRequest(partial(forward, task, (caches or CACHES).tools))
     return ParsedRequest(task, caches or CACHES)
 
 
@@ -183,6 +187,16 @@ def render(adapted: Request, traits: Traits, target: Dialect, form: str) -> Call
     return target.render_request(adapted, traits)
 
 
+def _put_into_envelope(task: TranslationTask, cache: ToolsCache, _links: Links | None) -> Translation:
+    """Translate a request of the target's own dialect for a target that takes requests in an envelope."""
+    source = task.source
+    ledger = open_request_ledger(source, task.call.body)
+    request = source.parse_request(adapt_own(task, ledger, cache))
+    adapted = structs.replace(request, model=task.model or request.model)
+    call, losses = _render(adapted, traits_for(source.name, adapted.model), ledger, task)
+    return Translation(call=call, losses=losses, request=request)
+
+
 def _translate_as_text(task: TranslationTask, links: Links | None) -> Translation:
     """Translate a request for a model without tool support: its tools are described in the prompt.
 
@@ -190,7 +204,7 @@ def _translate_as_text(task: TranslationTask, links: Links | None) -> Translatio
     """
     source, target = task.source, task.target
     ledger = open_request_ledger(source, task.call.body)
-    call = remove_foreign_signatures(task.call, source, task.model, ledger) if source is target else task.call
+    call = adapt_own(task, ledger, CACHES.tools) if source is target else task.call
     request = source.parse_request(call)
     model = task.model or request.model
     traits = traits_for(target.name, model, task.text_calls)
@@ -199,6 +213,8 @@ def _translate_as_text(task: TranslationTask, links: Links | None) -> Translatio
         prompt = describe_tools(whole, source.issuer, traits, ledger)
         if prompt is None:
             return parse_request(structs.replace(task, text_calls="")).translate(links)
+        # Calls are only detected in the text of one choice.
+        require_one_choice(request, traits, ledger)
         adapted, undo = structs.replace(prompt.request, model=model), prompt.undo or NO_UNDO
     else:
         adapted, undo = adapt(whole, Adaptation(traits, ledger, source.issuer, model, links=links))
