@@ -35,6 +35,8 @@ class Target(Struct, frozen=True):
     """The format of text calls, for a model without tool support; "" if the model supports tools."""
     signs_calls: bool = False
     """Whether the model signs its calls, so that the signatures must be sent back."""
+    cache_marks: bool = True
+    """Whether requests of clients without cache marks get some, if the model caches only what is marked."""
     other_api: "Target | None" = None
     """The same model in the server's other API, if it takes some requests only there."""
 
@@ -50,6 +52,8 @@ class UpstreamSet(Struct, frozen=True):
     """Upstreams that do not fetch links."""
     text_calls: Mapping[str, Mapping[str, TextCalls]] = {}
     """Upstreams with models that use text calls: formats by model name pattern."""
+    without_cache_marks: frozenset[str] = frozenset()
+    """Upstreams whose requests get no automatic cache marks."""
     other_apis: Mapping[str, UpstreamSelector] = {}
     """The other APIs of upstreams whose servers have two."""
 
@@ -67,9 +71,8 @@ class UpstreamSet(Struct, frozen=True):
     def _build_target(self, name: str, model: str, upstream: Upstream) -> Target:
         deadlines, text_calls = self.deadlines.get(name, Deadlines()), self.find_text_calls(name, model)
         signs = not text_calls and "call" in dialect_named(upstream.dialect).capabilities.signatures
-        return Target(
-            upstream, model, deadlines, self.media_fetcher, name not in self.without_link_fetch, text_calls, signs
-        )
+        links, marks = name not in self.without_link_fetch, name not in self.without_cache_marks
+        return Target(upstream, model, deadlines, self.media_fetcher, links, text_calls, signs, marks)
 
     def find_text_calls(self, name: str, model: str) -> TextCalls:
         """Return the format of text calls for a model; the first pattern that matches counts."""

@@ -137,6 +137,7 @@ async def open_gateway_services(
             build_media_fetcher(config),
             find_linkless_upstreams(config),
             find_text_calls(config),
+            frozenset(name for name, table in config.upstreams.items() if table.cache_marks == "off"),
             other_apis,
         )
         routes = Routes(upstreams, config.models, config.agents)

@@ -36,6 +36,8 @@ class UpstreamTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The APIs that the server has, by dialect; None for all of the vendor at the vendor's own server, else one."""
     text_calls: TextForm | dict[str, TextForm] | None = None
     """Use text calls for models without tool support: for all of them, or for those that match a pattern."""
+    cache_marks: Literal["auto", "off"] = "auto"
+    """Whether requests of clients without cache marks get some, where the model caches only what is marked."""
     connect: float = 10.0
     first_byte: float = 600.0
     idle: float = 300.0
