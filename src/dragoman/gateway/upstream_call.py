@@ -9,6 +9,7 @@ from time import time
 
 from msgspec import Struct, structs
 
+from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest, are_tools_validated, require_valid_tools
@@ -20,7 +21,7 @@ from dragoman.gateway.signatures import OwnerSigner, SignatureStore
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.core_request import TranslationOptions
-from dragoman.interpreter.passthrough import pair_request, require_readable
+from dragoman.interpreter.passthrough import pair_request, remove_rejected_signatures, require_readable
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.tool_errors import explain_tools
 from dragoman.interpreter.translate import CACHES, ParsedRequest, PendingRequest, parse_request
@@ -54,19 +55,34 @@ class UpstreamClient:
 
         A request that cannot be translated is rejected before any upstream is called.
         """
-        request, record, upstream = context.request, context.record, target.upstream
-        is_translated = upstream.dialect != request.dialect
+        request, record = context.request, context.record
+        is_translated = target.upstream.dialect != request.dialect
         # A client of the same dialect sends the signatures back itself.
         store = self.signature_store if target.signs_calls and is_translated else None
         translation = await translate(request, target, store)
-        record.note_attempt(upstream.name, target.model)
+        try:
+            incoming = await self._generate(translation, context, target)
+        except Problem as problem:
+            unsigned = None if is_translated else remove_signatures(request, target, problem)
+            if unsigned is None:
+                raise
+            request, losses = unsigned
+            translation = await translate(request, target)
+            translation = structs.replace(translation, losses=(*losses, *translation.losses))
+            incoming = await self._generate(translation, context, target)
+        record.losses = translation.losses
+        return UpstreamReply(target, translation, incoming, store)
+
+    async def _generate(self, translation: Translation, context: CallContext, target: Target) -> Incoming:
+        """Send a translated request for a reply; return when a successful reply has started."""
+        request, upstream = context.request, target.upstream
+        is_translated = upstream.dialect != request.dialect
+        context.record.note_attempt(upstream.name, target.model)
         headers = () if is_translated else request.headers
         outgoing = await upstream.generate(translation.call, headers, translated=is_translated)
         if request.target:
             outgoing = _add_query(outgoing, request.target)
-        incoming = await self.send(outgoing, target, translation, request)
-        record.losses = translation.losses
-        return UpstreamReply(target, translation, incoming, store)
+        return await self.send(outgoing, target, translation, request)
 
     async def send(
         self,
@@ -86,6 +102,26 @@ class UpstreamClient:
         body = redact_credentials(await read_body(incoming, target), outgoing)
         rejection = Rejection(incoming.status, incoming.headers, body)
         raise map_rejection(rejection, target, translation, request.dialect, request.call.body)
+
+
+def remove_signatures(
+    request: ClientRequest, target: Target, problem: Problem
+) -> tuple[ClientRequest, tuple[Loss, ...]] | None:
+    """Return the request without the signatures in its history, and the losses, if `problem` rejects one of them.
+
+    The vendor is the judge of signatures of unknown origin, such as those of a fallback to another vendor's server.
+    Strict mode leaves the error to the client, because the reasoning of the history is a material loss.
+    """
+    pattern = dialect_named(request.dialect).signature_error
+    if problem.status != 400 or pattern is None or request.strict or target.is_exact:
+        return None
+    if not pattern.search(f"{problem.code} {problem.message} {(problem.detail or b'').decode('utf-8', 'replace')}"):
+        return None
+    call = request.native or request.call
+    unsigned = remove_rejected_signatures(call, dialect_named(request.dialect), target.model)
+    if unsigned is None:
+        return None
+    return structs.replace(request, call=unsigned[0], native=None), unsigned[1]
 
 
 async def read_body(incoming: Incoming, target: Target) -> bytes:
@@ -132,6 +168,7 @@ async def translate(
         signer,
         Links(upstream_fetches=target.fetches_links) if target.media_fetcher is not None else None,
         target.text_calls,
+        target.is_exact,
     )
     try:
         translation = await translate_with_stored(partial(_parse_valid, task), task, target, signer)

@@ -110,3 +110,5 @@ class TranslationTask(Struct, frozen=True):
     signer: SignatureLookup | None = None
     links: Links | None = None
     text_calls: TextCalls = ""
+    exact: bool = False
+    """In its own dialect, only the model's name is changed."""
