@@ -55,34 +55,35 @@ class UpstreamClient:
 
         A request that cannot be translated is rejected before any upstream is called.
         """
-        request, record = context.request, context.record
-        is_translated = target.upstream.dialect != request.dialect
-        # A client of the same dialect sends the signatures back itself.
-        store = self.signature_store if target.signs_calls and is_translated else None
-        translation = await translate(request, target, store)
+        request = context.request
+        translation = await translate(request, target, self.find_store(request, target))
         try:
-            incoming = await self._generate(translation, context, target)
+            return await self.send_translated(context, target, translation)
         except Problem as problem:
-            unsigned = None if is_translated else remove_signatures(request, target, problem)
+            unsigned = remove_signatures(request, target, problem)
             if unsigned is None:
                 raise
-            request, losses = unsigned
-            translation = await translate(request, target)
-            translation = structs.replace(translation, losses=(*losses, *translation.losses))
-            incoming = await self._generate(translation, context, target)
-        record.losses = translation.losses
-        return UpstreamReply(target, translation, incoming, store)
+        translation = await translate(unsigned[0], target)
+        translation = structs.replace(translation, losses=(*unsigned[1], *translation.losses))
+        return await self.send_translated(context, target, translation)
 
-    async def _generate(self, translation: Translation, context: CallContext, target: Target) -> Incoming:
-        """Send a translated request for a reply; return when a successful reply has started."""
-        request, upstream = context.request, target.upstream
+    def find_store(self, request: ClientRequest, target: Target) -> SignatureStore | None:
+        """Return the store for the signatures of calls; None if a request and its reply need none."""
+        # A client of the same dialect sends the signatures back itself.
+        return self.signature_store if target.signs_calls and target.upstream.dialect != request.dialect else None
+
+    async def send_translated(self, context: CallContext, target: Target, translation: Translation) -> UpstreamReply:
+        """Send a translated request; return when a successful reply has started."""
+        request, record, upstream = context.request, context.record, target.upstream
         is_translated = upstream.dialect != request.dialect
-        context.record.note_attempt(upstream.name, target.model)
+        record.note_attempt(upstream.name, target.model)
         headers = () if is_translated else request.headers
         outgoing = await upstream.generate(translation.call, headers, translated=is_translated)
         if request.target:
             outgoing = _add_query(outgoing, request.target)
-        return await self.send(outgoing, target, translation, request)
+        incoming = await self.send(outgoing, target, translation, request)
+        record.losses = translation.losses
+        return UpstreamReply(target, translation, incoming, self.find_store(request, target))
 
     async def send(
         self,
@@ -112,8 +113,9 @@ def remove_signatures(
     The vendor is the judge of signatures of unknown origin, such as those of a fallback to another vendor's server.
     Strict mode leaves the error to the client, because the reasoning of the history is a material loss.
     """
-    pattern = dialect_named(request.dialect).signature_error
-    if problem.status != 400 or pattern is None or request.strict or target.is_exact:
+    pattern = dialect_named(request.dialect).signature_error if problem.status == 400 else None
+    is_translated = target.upstream.dialect != request.dialect
+    if pattern is None or is_translated or request.strict or target.is_exact:
         return None
     if not pattern.search(f"{problem.code} {problem.message} {(problem.detail or b'').decode('utf-8', 'replace')}"):
         return None

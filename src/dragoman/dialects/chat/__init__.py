@@ -14,7 +14,7 @@ from dragoman.dialects.chat.request import parse_request, read_tools
 from dragoman.dialects.chat.response import build_response, parse_response
 from dragoman.dialects.chat.traits import ROWS
 from dragoman.dialects.chat.wire import NAME
-from dragoman.dialects.record import Dialect, ReplyCapabilities
+from dragoman.dialects.record import ChoiceFormat, Dialect, ReplyCapabilities
 
 _SIGNATURE_ERROR = re.compile(
     r"(?:Corrupted|Invalid) thought signature|Invalid `?(?:signature|data)`? in `?(?:redacted_)?thinking`? block"
@@ -94,6 +94,9 @@ DIALECT = Dialect(
     signed_member="/reasoning_details",
     signature_error=_SIGNATURE_ERROR,
     mapped_error_types=MAPPED_ERROR_TYPES,
+    choices=ChoiceFormat(
+        choices="choices", usage="usage", shared=frozenset({"id", "created"}), end_event=b"data: [DONE]"
+    ),
     id_header="x-request-id",
     implied=compat.IMPLIED,
     implied_replies=compat.IMPLIED_REPLIES,
