@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 
 from dragoman.config_hints import keys_of, list_choices, suggest_key
 from dragoman.gateway.agents.settings import AgentTable, PriceTable
-from dragoman.http.connection import ClientLimits
+from dragoman.http.admission import ClientLimits
 from dragoman.intercept.settings import InterceptSettingsError, InterceptTable, read_intercepts
 from dragoman.mcp.settings import McpTable, SettingsError, ToolServer, add_system_prompt, read_servers
 from dragoman.plugins import load_plugins
