@@ -110,5 +110,6 @@ class TranslationTask(Struct, frozen=True):
     signer: SignatureLookup | None = None
     links: Links | None = None
     text_calls: TextCalls = ""
+    cache_marks: bool = False
     exact: bool = False
     """In its own dialect, only the model's name is changed."""
