@@ -87,6 +87,16 @@ def test_a_file_without_upstreams_is_like_no_file_in_that(tmp_path):
         ('[server]\nlog_format = "x"\n', "server.log_format", "use one of json, text"),
         ('[upstreams.a]\nkind = "gemini"\ntext_calls = "x"\n', "upstreams.a.text_calls", "use one of json, legacy"),
         ('[upstreams.a]\nkind = "gemini"\ntext_calls = { m = 1 }\n', "upstreams.a.text_calls", "Expected `str`"),
+        (
+            '[upstreams.a]\nkind = "openai"\nbase_url = "http://a/v1"\nserver = "vlm"\n',
+            "upstreams.a.server",
+            "unknown server 'vlm': did you mean `vllm`?",
+        ),
+        (
+            '[upstreams.a]\nkind = "gemini"\napi_key = "k"\nserver = "vllm"\n',
+            "upstreams.a.server",
+            "unknown server 'vllm'; kind 'gemini' has no such setting",
+        ),
         ('[upstreams.a]\nkind = "gemini"\n', "upstreams.a.api_key", "env:GEMINI_API_KEY"),
         ('[upstreams.a]\nkind = "anthropic"\n', "upstreams.a.api_key", "env:ANTHROPIC_API_KEY"),
         ('[upstreams.a]\nkind = "openai"\n', "upstreams.a.api_key", "env:OPENAI_API_KEY"),
