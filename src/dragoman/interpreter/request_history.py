@@ -47,7 +47,7 @@ class RequestHistory:
     """Ids of calls in the cached prefix that were treated as unsigned, and that the signer still has to look up."""
 
     def __init__(self, task: TranslationTask, cache: PrefixCache, read_tools: ReadTools) -> None:
-        self._signer = task.signer if task.source is not task.target else None
+        self._signer = task.signer
         self._call = task.call
         self._source = task.source
         self._cache = cache
