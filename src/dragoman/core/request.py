@@ -83,6 +83,8 @@ class Thinking(Struct, frozen=True, kw_only=True):
     effort: Effort | None = None
     budget: int | None = None
     visible: bool | None = None
+    extras: Extras | None = None
+    """The members of the request that said this, where a dialect has several forms for it."""
 
 
 class OutputFormat(Struct, frozen=True, kw_only=True):

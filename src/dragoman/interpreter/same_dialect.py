@@ -102,9 +102,12 @@ def _adapt_parameters(request: Request, adaptation: Adaptation) -> Request:
         thinking = adapt_thinking(request, adaptation)
         if thinking is not None and thinking.mode == "adaptive" and request.thinking and not request.thinking.mode:
             thinking = structs.replace(thinking, mode=None)  # an effort needs no mode
-    if thinking is not None and thinking.mode == "enabled":
+    # Claude's manual thinking; compatible servers have a mode of that name too.
+    is_manual = thinking is not None and thinking.mode == "enabled" and not traits.reasoning_text
+    if thinking is not None and is_manual:
         thinking = disable_in_tool_loop(request.messages, thinking, request, ledger)
-    adaptation.can_force = traits.forced_choice and (thinking is None or thinking.mode != "enabled")
+        is_manual = thinking.mode == "enabled"
+    adaptation.can_force = traits.forced_choice and not is_manual
     if choice is not None and choice.mode == "required" and not adaptation.can_force:
         choice = adapt_choice(choice, request.tools, request.tools, adaptation)
     verbosity = request.verbosity
@@ -126,8 +129,8 @@ def _takes_thinking(request: Request, adaptation: Adaptation) -> bool:
     traits, thinking = adaptation.traits, request.thinking
     if traits.tools_need_no_effort and request.tools:
         return thinking is not None and thinking.effort == "none"
-    if thinking is None:
-        return True
+    if thinking is None or (thinking.extras is not None and traits.reasoning_text):
+        return True  # a compatible server knows the form that the client wrote
     mode, effort, budget = thinking.mode, thinking.effort, thinking.budget
     if mode == "disabled":
         has_high_effort = effort in _HIGHEST_EFFORTS or (effort is not None and effort not in traits.efforts)

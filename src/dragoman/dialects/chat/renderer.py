@@ -289,7 +289,10 @@ def write_fields(request: Request, traits: Traits) -> dict[str, Any]:
 
 
 def _write_thinking(thinking: Thinking, traits: Traits, body: dict[str, Any]) -> None:
-    """Add the members for the effort and the budget, or those that turn thinking on or off."""
+    """Add the members for the effort and the budget, and those that turn thinking on or off."""
+    if (written := own_extras(thinking, NAME)) is not None:
+        body.update({pointer.removeprefix("/"): Raw(raw) for pointer, raw in written.items()})
+        return
     values = ((traits.effort_member, thinking.effort), (traits.budget_member, thinking.budget))
     given = [(member, value) for member, value in values if member and value is not None]
     if thinking.mode is not None:
