@@ -116,16 +116,21 @@ def traits_for(dialect: str, model: str, text_calls: TextCalls = "", server: str
     """
     if text_calls:
         return structs.replace(traits_for(dialect, model, "", server), text_calls=text_calls)
-    found = DIALECTS.get(dialect)
-    if found is None:
-        raise Problem("invalid_request", f"unknown dialect {dialect!r}")
-    name = strip_platform(model)
-    traits = next(traits for pattern, traits in found.traits if fnmatchcase(name, pattern))
+    traits, found, name = find_model_traits(dialect, model), DIALECTS[dialect], strip_platform(model)
     row = found.servers.get(server) if server else _find_server_of_model(found, name)
     if row is None:
         return traits
     variant = next((changes for pattern, changes in row.variants if fnmatchcase(name, pattern)), row.changes)
     return structs.replace(traits, **{**row.changes, **variant})
+
+
+def find_model_traits(dialect: str, model: str) -> Traits:
+    """Return the traits of `model` behind `dialect`, whatever server it is on."""
+    found = DIALECTS.get(dialect)
+    if found is None:
+        raise Problem("invalid_request", f"unknown dialect {dialect!r}")
+    name = strip_platform(model)
+    return next(traits for pattern, traits in found.traits if fnmatchcase(name, pattern))
 
 
 def _find_server_of_model(dialect: Dialect, name: str) -> ServerRow | None:
