@@ -75,6 +75,8 @@ class ToolCall(Part, frozen=True, kw_only=True, eq=False):
     complete: bool = True
     """False when the model was cut off inside the arguments."""
     executor: Executor = "client"
+    native: str = ""
+    """The type of the vendor's own tool that is called, if its dialect has an item of its own for such calls."""
 
 
 class Data(Part, frozen=True, kw_only=True, eq=False):
@@ -143,6 +145,8 @@ class Opaque(Part, frozen=True, kw_only=True, eq=False):
     The block has only that id, not the content."""
     content: tuple[Text | Media, ...] = ()
     """Its texts and media, which other dialects get instead of the block."""
+    is_accounting: bool = False
+    """It is for the vendor's accounting, which no model reads: its loss is informational."""
 
 
 class ToolResult(Part, frozen=True, kw_only=True, eq=False):
@@ -154,6 +158,8 @@ class ToolResult(Part, frozen=True, kw_only=True, eq=False):
     failed: bool = False
     form: CallForm = "json"
     executor: Executor = "client"
+    native: str = ""
+    """As for the call."""
 
 
 Content = Text | Data | Media | Opaque

@@ -37,6 +37,8 @@ class Tool(Value, frozen=True, kw_only=True, eq=False):
     namespace_description: str = ""
     """The description of the whole namespace; set on its first tool only."""
     cache: str | None = None
+    native: str = ""
+    """The type of the vendor's own tool that this function replaces, if its dialect has an item for calls of it."""
 
 
 class NativeTool(Value, frozen=True, kw_only=True, eq=False):
@@ -132,6 +134,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """Turns already rendered in the target's dialect, as items of its history; system messages come before them."""
     written_tools: bytes = b""
     """The tools already rendered in the target's dialect; empty if they must be rendered."""
+    marks_ends: bool = False
+    """The renderer adds cache marks at the ends of the tools, the instructions and the last turns: it has none."""
 
 
 def count_leading_systems(messages: Sequence[Message]) -> int:

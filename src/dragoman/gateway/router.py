@@ -34,6 +34,8 @@ class Target(Struct, frozen=True):
     """The format of text calls, for a model without tool support; "" if the model supports tools."""
     signs_calls: bool = False
     """Whether the model signs its calls, so that the signatures must be sent back."""
+    cache_marks: bool = True
+    """Whether requests of clients without cache marks get some, if the model caches only what is marked."""
     server: str = ""
     """The name of the server's row in its dialect; "" if neither the configuration nor the base URL identifies it."""
 
@@ -49,6 +51,8 @@ class UpstreamSet(Struct, frozen=True):
     """Upstreams that do not fetch links."""
     text_calls: Mapping[str, Mapping[str, TextCalls]] = {}
     """Upstreams with models that use text calls: formats by model name pattern."""
+    without_cache_marks: frozenset[str] = frozenset()
+    """Upstreams whose requests get no automatic cache marks."""
     servers: Mapping[str, str] = {}
     """The names of upstreams' servers."""
 
@@ -57,8 +61,9 @@ class UpstreamSet(Struct, frozen=True):
         deadlines = self.deadlines.get(name, Deadlines())
         text_calls, upstream = self.find_text_calls(name, model), self.by_name[name](model)
         signs = not text_calls and "call" in dialect_named(upstream.dialect).capabilities.signatures
-        fetches_links, server = name not in self.without_link_fetch, self.servers.get(name, "")
-        return Target(upstream, model, deadlines, self.media_fetcher, fetches_links, text_calls, signs, server)
+        links, marks = name not in self.without_link_fetch, name not in self.without_cache_marks
+        server = self.servers.get(name, "")
+        return Target(upstream, model, deadlines, self.media_fetcher, links, text_calls, signs, marks, server)
 
     def find_text_calls(self, name: str, model: str) -> TextCalls:
         """Return the format of text calls for a model; the first pattern that matches counts."""

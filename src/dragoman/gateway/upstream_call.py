@@ -139,6 +139,7 @@ async def translate(
         signer,
         Links(upstream_fetches=target.fetches_links) if target.media_fetcher is not None else None,
         target.text_calls,
+        target.cache_marks,
         target.server,
     )
     try:

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from msgspec import Struct, structs
 
+from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.core.traits import TextCalls, Traits
@@ -41,6 +42,8 @@ class Adaptation(Struct):
     """The model can be forced to call a tool."""
     names: dict[str, tuple[str, str]] = {}
     custom: frozenset[str] = frozenset()
+    natives: dict[str, str] = {}
+    """As in `Undo`."""
     arguments: Arguments = {}
     history_changes: Arguments = {}
     """The argument changes that also apply to calls in the history."""
@@ -48,6 +51,8 @@ class Adaptation(Struct):
     """The caller allows one call at a time, and the target has no setting for that."""
     has_cache_marks: bool = False
     """Some part of the history has a cache mark."""
+    adds_cache_marks: bool = False
+    """A request without a cache mark gets some, where the target caches only what is marked."""
     links: Links | None = None
     """The media fetched for links; None if the caller of the translation fetches none."""
     instructions: list[str] = []
@@ -71,6 +76,13 @@ class Adaptation(Struct):
             self.names[alias] = (namespace, name)
         return alias
 
+    def alias_call(self, call: ToolCall) -> str:
+        """Return the name at the target of the tool of a call."""
+        if call.native:
+            # A vendor's own tool may have another name than its own, because a function has that.
+            return next((name for name, kind in self.natives.items() if kind == call.native), call.name)
+        return self.alias_tool(call.name, call.namespace)
+
     def rejects_text(self, text: str) -> bool:
         """Return whether the target rejects a text because it is empty or only white space."""
         return (not text or text.isspace()) and not self.traits.empty_text
@@ -90,7 +102,7 @@ class Adaptation(Struct):
 
     def build_undo(self) -> Undo:
         """Return the record of reversible changes, to be undone in the reply."""
-        return Undo(self.names, self.custom, self.arguments, self.single_call)
+        return Undo(self.names, self.custom, self.arguments, self.natives, self.single_call)
 
 
 _PLATFORM_PREFIX = re.compile(r"^(?:ft:)?(?:[a-z-]+\.)*(?=[a-z])")
@@ -116,16 +128,21 @@ def traits_for(dialect: str, model: str, text_calls: TextCalls = "", server: str
     """
     if text_calls:
         return structs.replace(traits_for(dialect, model, "", server), text_calls=text_calls)
-    found = DIALECTS.get(dialect)
-    if found is None:
-        raise Problem("invalid_request", f"unknown dialect {dialect!r}")
-    name = strip_platform(model)
-    traits = next(traits for pattern, traits in found.traits if fnmatchcase(name, pattern))
+    traits, found, name = find_model_traits(dialect, model), DIALECTS[dialect], strip_platform(model)
     row = found.servers.get(server) if server else _find_server_of_model(found, name)
     if row is None:
         return traits
     variant = next((changes for pattern, changes in row.variants if fnmatchcase(name, pattern)), row.changes)
     return structs.replace(traits, **{**row.changes, **variant})
+
+
+def find_model_traits(dialect: str, model: str) -> Traits:
+    """Return the traits of `model` behind `dialect`, whatever server it is on."""
+    found = DIALECTS.get(dialect)
+    if found is None:
+        raise Problem("invalid_request", f"unknown dialect {dialect!r}")
+    name = strip_platform(model)
+    return next(traits for pattern, traits in found.traits if fnmatchcase(name, pattern))
 
 
 def _find_server_of_model(dialect: Dialect, name: str) -> ServerRow | None:

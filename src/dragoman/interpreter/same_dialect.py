@@ -15,7 +15,7 @@ from dragoman.core.request import Message, Request, Sampling, Thinking, count_le
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.adaptation import Adaptation, strip_platform, traits_for
+from dragoman.interpreter.adaptation import Adaptation, find_model_traits, strip_platform
 from dragoman.interpreter.foreign_fields import USUAL_VERBOSITY
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.parameters import adapt_thinking, disable_in_tool_loop
@@ -86,7 +86,7 @@ def _find_traits(name: str, model: str) -> tuple[Traits, bool]:
     the strictest traits of the vendor do not.
     """
     dialect = dialect_named(name)
-    found = traits_for(name, model)
+    found = find_model_traits(name, model)
     is_own = bool(dialect.api.model_names) and re.match(dialect.api.model_names, strip_platform(model)) is not None
     is_known = is_own or found is not dialect.traits[-1][1]
     if found.reasoning_text:  # a compatible server: it takes more than the vendor's own models

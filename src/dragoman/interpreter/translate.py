@@ -91,6 +91,7 @@ class ParsedRequest:
         adaptation = Adaptation(
             traits, ledger, source.issuer, task.model, links=links, tool_set=tool_set, tools_cache=tools_cache
         )
+        adaptation.adds_cache_marks = task.cache_marks
         prefix_of = None
         if self._history is not None:
             prefix_of = partial(self._history.translate_prefix, whole.messages, target, traits, links=links)
@@ -128,6 +129,7 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
     signer: SignatureLookup | None = None,
     links: Links | None = None,
     text_calls: TextCalls = "",
+    cache_marks: bool = False,
     server: str = "",
 ) -> Translation:
     """Translate a request of the dialect `source` to `target`, for its model `model` (the request's own if empty).
@@ -136,11 +138,14 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
     an error; with "all", any loss is. `signer` returns signatures that the target requires and the caller did not send.
     With `links`, media that the target does not fetch itself is replaced by its fetched content; `MissingLinks` is
     raised for links that must be fetched first. With `text_calls`, the target has no tool support: tools are described
-    in the prompt, and calls are parsed from the model's text. `server` names a row of the target's `servers`, such as
-    "vllm" for Chat; without it the row is found by the model.
+    in the prompt, and calls are parsed from the model's text. With `cache_marks`, a request without any cache mark gets
+    some if the target caches only what is marked. `server` names a row of the target's `servers`, such as "vllm" for
+    Chat; without it the row is found by the model.
     """
     source_dialect, target_dialect = dialect_named(source), dialect_named(target)
-    task = TranslationTask(call, source_dialect, target_dialect, model, form, strict, signer, links, text_calls, server)
+    task = TranslationTask(
+        call, source_dialect, target_dialect, model, form, strict, signer, links, text_calls, cache_marks, server
+    )
     return parse_request(task).translate(links)
 
 

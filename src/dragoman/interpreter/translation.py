@@ -110,5 +110,6 @@ class TranslationTask(Struct, frozen=True):
     signer: SignatureLookup | None = None
     links: Links | None = None
     text_calls: TextCalls = ""
+    cache_marks: bool = False
     server: str = ""
     """The name of the server's row in the target dialect; "" to find it by the model."""

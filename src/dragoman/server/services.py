@@ -132,6 +132,7 @@ async def open_gateway_services(
             build_media_fetcher(config),
             find_linkless_upstreams(config),
             find_text_calls(config),
+            frozenset(name for name, table in config.upstreams.items() if table.cache_marks == "off"),
             {name: KINDS[table.kind].find_server(table) for name, table in config.upstreams.items()},
         )
         routes = Routes(upstreams, config.models, config.agents)
