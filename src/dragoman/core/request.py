@@ -86,7 +86,7 @@ class Thinking(Struct, frozen=True, kw_only=True):
     budget: int | None = None
     visible: bool | None = None
     extras: Extras | None = None
-    """The members of the request that said this, where a dialect has several forms for it."""
+    """The members of the request that these values come from, where a dialect has several forms."""
 
 
 class OutputFormat(Struct, frozen=True, kw_only=True):
