@@ -19,7 +19,10 @@ from dragoman.gateway.router import Target
 from dragoman.gateway.signatures import OwnerSigner, SignatureStore
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.upstream_connection import ConnectionFailure
+from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.core_request import TranslationOptions
+from dragoman.interpreter.loss_report import reject_losses
+from dragoman.interpreter.other_api import call_needs_other_api, report_other_api
 from dragoman.interpreter.passthrough import pair_request, require_readable
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.tool_errors import explain_tools
@@ -54,10 +57,24 @@ class UpstreamClient:
 
         A request that cannot be translated is rejected before any upstream is called.
         """
-        translation = await translate(context.request, target, self.find_store(context.request, target))
+        target, translation = await self.translate(context.request, target)
         return await self.send_translated(context, target, translation)
 
-    def find_store(self, request: ClientRequest, target: Target) -> SignatureStore | None:
+    async def translate(self, request: ClientRequest, target: Target) -> tuple[Target, Translation]:
+        """Translate a request; return it with its target, which is the other API if only that takes the request."""
+        other = target.other_api
+        if other is None:
+            return target, await translate(request, target, self._find_store(request, target))
+        dialect, traits = dialect_named(request.dialect), traits_for(target.upstream.dialect, target.model)
+        if not call_needs_other_api(request.call, dialect, traits):
+            return target, await translate(request, target, self._find_store(request, target))
+        translation = await translate(request, other, self._find_store(request, other))
+        loss = report_other_api(request.call.body, dialect, traits, other.upstream.dialect)
+        if request.strict:
+            reject_losses([loss], strict=request.strict)
+        return other, structs.replace(translation, losses=(loss, *translation.losses))
+
+    def _find_store(self, request: ClientRequest, target: Target) -> SignatureStore | None:
         """Return the store for the signatures of calls; None if a request and its reply need none."""
         # A client of the same dialect sends the signatures back itself.
         return self.signature_store if target.signs_calls and target.upstream.dialect != request.dialect else None
@@ -73,7 +90,7 @@ class UpstreamClient:
             outgoing = _add_query(outgoing, request.target)
         incoming = await self.send(outgoing, target, translation, request)
         record.losses = translation.losses
-        return UpstreamReply(target, translation, incoming, self.find_store(request, target))
+        return UpstreamReply(target, translation, incoming, self._find_store(request, target))
 
     async def send(
         self,
@@ -179,11 +196,9 @@ async def translate_with_stored(
     try:
         translation = pending.translate(options.links)
     except MissingLinks as missing:
-        if target.media_fetcher is None:
+        if target.media_fetcher is None or options.links is None:
             raise
-        translation = await target.media_fetcher.translate_with_media(
-            pending.translate, missing, upstream_fetches=target.fetches_links
-        )
+        translation = await target.media_fetcher.translate_with_media(pending.translate, missing, options.links)
     if unknown and signer is not None and await signer.look_up(unknown):
         # The signatures are cached now; a call that could not be looked up is reported as a loss.
         return await translate_with_stored(parse, options, target, None)
