@@ -72,7 +72,7 @@ def adapt(
         turns = tuple(end_with_user(list(turns), ledger))
     if adaptation.has_cache_marks:
         turns = limit_marks(turns, traits, ledger)
-    if thinking is not None and thinking.mode == traits.thinking == "enabled":
+    if thinking is not None and thinking.mode == "enabled" and traits.thinking != "switch":
         thinking = disable_in_tool_loop(turns, thinking, request, ledger)
     sampling = request.sampling
     if sampling != _NO_SAMPLING or traits.max_tokens_default is not None:
@@ -102,7 +102,7 @@ def _can_force(traits: Traits, thinking: Thinking | None) -> bool:
     if not traits.forced_choice:
         return traits.forced_unthinking and mode == "disabled"
     # Claude's manual thinking and a forced tool exclude each other.
-    return not mode == traits.thinking == "enabled"
+    return mode != "enabled" or traits.thinking == "switch"
 
 
 def _drop_prefix(prefix: Prefix, messages: tuple[Message, ...], adaptation: Adaptation) -> tuple[Message, ...]:

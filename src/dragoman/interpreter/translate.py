@@ -144,7 +144,7 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
     """
     source_dialect, target_dialect = dialect_named(source), dialect_named(target)
     task = TranslationTask(
-        call, source_dialect, target_dialect, model, form, strict, signer, links, text_calls, cache_marks, server
+        call, source_dialect, target_dialect, model, form, strict, signer, links, text_calls, cache_marks, server=server
     )
     return parse_request(task).translate(links)
 
