@@ -5,9 +5,8 @@ value; null counts as absent. `Request.spelling` holds flags that record which o
 used. If both names of a member are present, the newer one is parsed and the older one is kept in extras.
 """
 
-from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -17,7 +16,7 @@ from dragoman.core.parts import ToolCall
 from dragoman.core.request import EFFORTS, OutputFormat, Sampling, Thinking
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.chat.wire import NAME, ChatRequest, ResponseFormat
-from dragoman.wire.json import decode, encode
+from dragoman.wire.json import encode
 from dragoman.wire.shape import CoreFields, Wire, core_pointers, get_raw_members, non_null_bytes
 from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unread
@@ -60,26 +59,10 @@ _get_options = attrgetter(
     "safety_identifier",
     "user",
     "metadata",
-    "reasoning",
-    "thinking",
-    "enable_thinking",
-    "thinking_budget",
-    "thinking_token_budget",
-    "chat_template_kwargs",
 )
 _NO_OPTIONS = _get_options(ChatRequest([]))
 _METADATA: Decoder[dict[str, str]] = Decoder(dict[str, str])
 FORMAT_KINDS = {"text": "text", "json_object": "json", "json_schema": "json_schema"}
-
-
-def _get_known(values: dict[Any, Any]) -> Callable[[Any], Any]:
-    """Return a function that maps a known value; None for any other, and for a number in place of a truth value."""
-    return lambda value: values.get(value) if isinstance(value, (str, bool)) else None
-
-
-def _get_count(value: Any) -> int | None:
-    """Return a token count; None for any other value."""
-    return value if type(value) is int and value >= 0 else None
 
 
 _NULL = b"null"
@@ -185,7 +168,8 @@ def read_options(
     if _get_options(body) == _NO_OPTIONS:
         return {}
     options = REQUEST_FIELDS.read(body)
-    options["thinking"] = _read_thinking(body, extras)
+    if body.reasoning_effort is not None:
+        options["thinking"] = _read_thinking(body.reasoning_effort, extras)
     if body.response_format is not None:
         options["output"] = _read_output(body.response_format, unread, spelling, extras)
     options["user"] = _read_user(body, spelling, extras)
@@ -193,61 +177,11 @@ def read_options(
     return options
 
 
-_SWITCHES = {True: "enabled", False: "disabled"}
-_TYPES = {"enabled": "enabled", "disabled": "disabled", "adaptive": "adaptive"}
-_THINKING_FORMS: dict[str, dict[str, tuple[str, Callable[[Any], Any]]]] = {
-    "thinking": {"type": ("mode", _get_known(_TYPES)), "budget_tokens": ("budget", _get_count)},
-    "enable_thinking": {"": ("mode", _get_known(_SWITCHES))},
-    "chat_template_kwargs": {
-        "enable_thinking": ("mode", _get_known(_SWITCHES)),
-        "thinking": ("mode", _get_known(_SWITCHES)),
-    },
-    "reasoning": {
-        "enabled": ("mode", _get_known(_SWITCHES)),
-        "effort": ("effort", _get_known(dict(zip(EFFORTS, EFFORTS, strict=True)))),
-        "max_tokens": ("budget", _get_count),
-        "exclude": ("visible", _get_known({True: False})),
-    },
-    "thinking_budget": {"": ("budget", _get_count)},
-    "thinking_token_budget": {"": ("budget", _get_count)},
-}
-"""Members of a request by which servers turn thinking on or off: the members below each ("" for its own value), the
-field of `Thinking` that each gives, and what reads it.
-"""
-
-
-def _read_thinking(body: ChatRequest, extras: dict[str, bytes]) -> Thinking | None:
-    """Parse `reasoning_effort` and the other forms; a value that is unknown or contradicts another is left to extras.
-
-    If there is any other form, `Thinking.extras` has all that was parsed, as it was written.
-    """
-    found: dict[str, Any] = {}
-    written: dict[str, bytes] = {}
-    effort = body.reasoning_effort
-    if effort in EFFORTS:
-        found["effort"] = effort
-    elif effort is not None:
+def _read_thinking(effort: Any, extras: dict[str, bytes]) -> Thinking | None:
+    if effort not in EFFORTS:
         extras["/reasoning_effort"] = encode(effort)
-    for member, form in _THINKING_FORMS.items():
-        raw = non_null_bytes(getattr(body, member))
-        if raw is not None and (parsed := _read_form(decode(raw), form, found)):
-            written[f"/{member}"] = encode(parsed.get("", parsed))
-    if written and "effort" in found and effort in EFFORTS:
-        written["/reasoning_effort"] = encode(effort)
-    return Thinking(**found, extras=build_extras(written)) if found else None
-
-
-def _read_form(value: Any, form: dict[str, tuple[str, Callable[[Any], Any]]], found: dict[str, Any]) -> dict[str, Any]:
-    """Add the fields of `Thinking` that one member gives to `found`; return the values that were parsed."""
-    parsed: dict[str, Any] = {}
-    members: dict[str, Any] = {"": value}
-    if isinstance(value, dict) and "" not in form:
-        members = cast("dict[str, Any]", value)
-    for name, (field, read) in form.items():
-        result = read(members[name]) if name in members else None
-        if result is not None and found.setdefault(field, result) == result:
-            parsed[name] = members[name]
-    return parsed
+        return None
+    return Thinking(effort=effort)
 
 
 def _read_output(

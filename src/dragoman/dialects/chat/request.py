@@ -16,8 +16,7 @@ from msgspec import structs
 
 from dragoman.core.parts import AnyPart, Content, Data, Media, Opaque, Reasoning, Refusal, Text, ToolResult
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, NativeTool, Request, Role, Thinking, Tool, ToolChoice
-from dragoman.core.value import own_extras
+from dragoman.core.request import Message, NativeTool, Request, Role, Tool, ToolChoice
 from dragoman.dialects.chat import wire
 from dragoman.dialects.chat.fields import (
     Spelling,
@@ -32,10 +31,10 @@ from dragoman.dialects.chat.fields import (
 )
 from dragoman.dialects.chat.parts import read_call, read_legacy_call, read_part, write_part
 from dragoman.dialects.chat.reasoning_details import read_own_items
+from dragoman.dialects.chat.thinking import FORMS, read_thinking
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Call, ReadTools
-from dragoman.wire.json import Malformed, decode_object, encode, is_object
-from dragoman.wire.pointer import escape
+from dragoman.wire.json import Malformed, decode_object, encode
 from dragoman.wire.shape import get_raw_members, non_null_bytes
 from dragoman.wire.unread import Unread
 
@@ -219,8 +218,9 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
     if unread is not None:
         extras = {**unread.rest(), **extras}
     if fields is not None:
-        thinking: Thinking | None = options.get("thinking")
-        extras = {**_drop_parsed(fields, thinking), **extras}
+        if not FORMS.isdisjoint(fields):
+            options["thinking"], fields = read_thinking(options.get("thinking"), fields)
+        extras = {**fields, **extras}
     return Request(
         **options,
         model=body.model or call.model,
@@ -232,24 +232,6 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
         extras=build_extras(extras) if extras else None,
         spelling=frozenset(spelling),
     )
-
-
-def _drop_parsed(fields: dict[str, bytes], thinking: Thinking | None) -> dict[str, bytes]:
-    """Return raw members of the request without what `thinking` says."""
-    parsed = own_extras(thinking, NAME) if thinking is not None else None
-    if not parsed:
-        return fields
-    rest: dict[str, bytes] = {}
-    for pointer, raw in fields.items():
-        known = parsed.get(pointer)
-        if known is None:
-            rest[pointer] = raw
-        elif is_object(raw):
-            names = decode_object(known)
-            rest |= {
-                f"{pointer}/{escape(name)}": bytes(one) for name, one in decode_object(raw).items() if name not in names
-            }
-    return rest
 
 
 def _read_messages(messages: list[wire.Message], unread: Unread | None, first: int) -> tuple[Message, ...]:
