@@ -31,7 +31,7 @@ from dragoman.dialects.chat.fields import (
 )
 from dragoman.dialects.chat.parts import read_call, read_legacy_call, read_part, write_part
 from dragoman.dialects.chat.reasoning_details import read_own_items
-from dragoman.dialects.chat.thinking import FORMS, read_thinking
+from dragoman.dialects.chat.thinking_forms import FORMS, read_thinking
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire.json import Malformed, decode_object, encode
