@@ -21,7 +21,7 @@ async def count_tokens(
     """Return the response body of a token count, and whether the count is an estimate."""
     upstream = target.upstream
     translation = await translate(request, target)
-    record.losses = translation.losses
+    record.losses = (*request.losses, *translation.losses)
     record.note_attempt(upstream.name, target.model)
     headers = request.headers if upstream.dialect == request.dialect else ()
     outgoing = await upstream.count(translation.call, headers)

@@ -24,6 +24,7 @@ from dragoman.gateway.record import Record
 from dragoman.http.exchange import ClientDisconnected, Exchange
 from dragoman.http.message import Headers, Request
 from dragoman.http.rejection import RejectionResponse
+from dragoman.interpreter.other_format import convert_request, find_other_format, find_siblings
 from dragoman.interpreter.translate import CACHES
 from dragoman.server.auth import Key, parse_strict
 from dragoman.server.endpoints import stored
@@ -69,6 +70,7 @@ class App:
         vendor_headers = (dialect.api.forwarded_headers for dialect in DIALECTS.values())
         self._forwarded_headers = frozenset({"idempotency-key"}).union(*vendor_headers)
         """Client headers that are forwarded because they select vendor features. They never include credentials."""
+        self._siblings = find_siblings(DIALECTS.values())
         self._duplicate_keys = DuplicateKeyChecker(CACHES)
         endpoints = Endpoints(services, self._background, self._read_request)
         self._handlers: dict[str, EndpointHandler] = {**endpoints.handlers, "generate": self._generate}
@@ -148,7 +150,7 @@ class App:
         """Answer a request for a model's response."""
         request, options = self._read_request(exchange.request, path, key)
         call = request.call
-        record.model, record.stream = call.model, call.stream
+        record.model, record.stream, record.losses = call.model, call.stream, request.losses
         if not key.allows(call.model):
             raise Problem("permission", f"this API key is not allowed to use the model {call.model!r}")
         self._quotas.acquire(key)
@@ -190,7 +192,11 @@ class App:
             value = require_distinct_keys(body)
         else:
             value = self._duplicate_keys.require_distinct(body, dialect_named(path.dialect))
-        if path.convert is not None:
+        strict = parse_strict(headers.get("x-dragoman-strict"), default=self._services.strict)
+        losses = ()
+        if (other := find_other_format(value, path.dialect, self._siblings)) is not None:
+            body, losses = convert_request(Call(body), other, dialect_named(path.dialect), strict)
+        elif path.convert is not None:
             body = path.convert(body)
         if path.in_session:
             call, options = parse_session_request(body)
@@ -205,7 +211,8 @@ class App:
             dialect=path.dialect,
             call=call,
             framing="array" if is_json_array else "sse",
-            strict=parse_strict(headers.get("x-dragoman-strict"), default=self._services.strict),
+            strict=strict,
+            losses=losses,
             owner=key.name,
             headers=() if self._forwarded_headers.isdisjoint(headers) else self._select_headers(request.headers),
             target=drop_key_from_target(request.target) if path.queried and "?" in request.target else "",

@@ -31,7 +31,7 @@ def _is_message(message: Any) -> bool:
 
 
 API = Api(
-    paths=(ServedPath("/v1/chat/completions", Endpoint(operation="generate")),),
+    paths=(ServedPath("/v1/chat/completions", Endpoint(operation="generate", convert=compat.nest_tools)),),
     other_paths=(rf"/v1/(?:{_OTHER_PATHS})(?:[/:].+)?",),
     forwarded_headers=frozenset({"openai-beta"}),
     account_headers=frozenset({"openai-organization", "openai-project"}),
