@@ -4,25 +4,17 @@ import json
 
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import DIALECTS, dialect_named
-from dragoman.interpreter.other_format import convert_request, find_other_format, find_siblings
-
-SIBLINGS = find_siblings(DIALECTS[name] for name in ("chat", "responses", "messages", "gemini"))
+from dragoman.interpreter.other_format import convert_request, find_siblings
 
 
-def found(value, dialect):
-    other = find_other_format(value, dialect, SIBLINGS)
-    return other and other.name
-
-
-def test_a_body_is_recognised_by_its_history():
-    assert found({"input": "x"}, "chat") == "responses"
-    assert found({"messages": []}, "responses") == "chat"
-    assert found({"input": "x", "messages": []}, "chat") is None
-    assert found({"messages": []}, "chat") is None
-    assert found({}, "chat") is None
-    assert found([], "chat") is None
-    assert found({"input": "x"}, "messages") is None
-    assert found({"contents": []}, "chat") is None
+def test_only_dialects_of_one_vendor_are_siblings():
+    siblings = find_siblings(DIALECTS[name] for name in ("chat", "responses", "messages", "gemini"))
+    assert {name: [other.name for other in others] for name, others in siblings.items()} == {
+        "chat": ["responses"],
+        "responses": ["chat"],
+        "messages": [],
+        "gemini": [],
+    }
 
 
 def test_no_model_limits_a_conversion():

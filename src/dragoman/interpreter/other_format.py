@@ -4,15 +4,13 @@ A body of Responses has `input`, and one of Chat has `messages`. Only the body i
 the format of the endpoint. The limits of models are applied later, when the request is translated for its upstream.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterable
 
 from msgspec import structs
 
 from dragoman.core.losses import Loss, Strict
 from dragoman.core.request import EFFORTS
 from dragoman.dialects.record import Call, Dialect
-from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import open_request_ledger
@@ -42,17 +40,6 @@ def find_siblings(dialects: Iterable[Dialect]) -> dict[str, tuple[Dialect, ...]]
     return {
         one.name: tuple(other for other in known if other is not one and other.issuer == one.issuer) for one in known
     }
-
-
-def find_other_format(value: Any, dialect: str, siblings: Mapping[str, Sequence[Dialect]]) -> Dialect | None:
-    """Return the dialect whose history a decoded body has instead of its endpoint's own; None for an ordinary body."""
-    others = siblings.get(dialect)
-    if not others or not isinstance(value, dict):
-        return None
-    members = cast("dict[str, Any]", value)
-    if dialect_named(dialect).history in members:
-        return None
-    return next((other for other in others if other.history in members), None)
 
 
 def convert_request(call: Call, source: Dialect, target: Dialect, strict: Strict) -> tuple[bytes, tuple[Loss, ...]]:

@@ -2,9 +2,10 @@
 
 import asyncio
 from functools import partial
+from typing import Any
 
 from dragoman.core.problems import Problem
-from dragoman.dialects.record import Call
+from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.gateway.agents.toolset import TOOLS_HEADER
 from dragoman.gateway.client_request import (
@@ -24,7 +25,7 @@ from dragoman.gateway.record import Record
 from dragoman.http.exchange import ClientDisconnected, Exchange
 from dragoman.http.message import Headers, Request
 from dragoman.http.rejection import RejectionResponse
-from dragoman.interpreter.other_format import convert_request, find_other_format, find_siblings
+from dragoman.interpreter.other_format import convert_request, find_siblings
 from dragoman.interpreter.translate import CACHES
 from dragoman.server.auth import Key, parse_strict
 from dragoman.server.endpoints import stored
@@ -218,9 +219,9 @@ class App:
             value = self._duplicate_keys.require_distinct(body, dialect_named(path.dialect))
         strict = parse_strict(headers.get("x-dragoman-strict"), default=self._services.strict)
         losses = ()
-        if (other := find_other_format(value, path.dialect, self._siblings)) is not None:
+        if (other := self._find_other_format(value, path.dialect)) is not None:
             body, losses = convert_request(Call(body), other, dialect_named(path.dialect), strict)
-        elif path.convert is not None:
+        elif path.convert is not None and path.other_format.search(body) is not None:
             body = path.convert(body)
         if path.in_session:
             call, options = parse_session_request(body)
@@ -244,6 +245,13 @@ class App:
             allowed=key.tools,
         )
         return client_request, options
+
+    def _find_other_format(self, value: Any, dialect: str) -> Dialect | None:
+        """Return the dialect whose history a body has instead of its endpoint's; None for an ordinary body."""
+        siblings = self._siblings.get(dialect)
+        if not siblings or not isinstance(value, dict) or DIALECTS[dialect].history in value:
+            return None
+        return next((other for other in siblings if other.history in value), None)
 
     def _select_headers(self, headers: Headers) -> Headers:
         """Return the headers that are forwarded to an upstream of the client's own dialect."""

@@ -45,4 +45,4 @@ def test_an_ordinary_body_keeps_its_bytes(body):
 
 def test_a_body_that_is_not_an_object_is_an_error():
     with pytest.raises(Problem):
-        nest_tools(b'["tools"]')
+        nest_tools(b'[{"tools": [{"name": "f"}]}]')

@@ -139,3 +139,11 @@ def test_flat_free_form_tools_and_allowed_tools_are_read_too(served):
     grammar = {"syntax": "lark", "definition": "start: /a/"}
     assert sent["tools"][0]["custom"] == {"name": "patch", "format": {"type": "grammar", "grammar": grammar}}
     assert sent["tool_choice"]["allowed_tools"]["tools"] == [{"type": "function", "function": {"name": "get_weather"}}]
+
+
+def test_a_body_with_the_history_of_another_vendor_or_with_none_is_not_converted(served):
+    for path, body in ((CHAT, {"contents": []}), (CHAT, {}), (RESPONSES, {"contents": []})):
+        before = len(served.simulator.requests)
+        reply = post(served, path, model="claude", **body)
+        assert reply.status_code in (200, 400)
+        assert b"contents" not in b"".join(request.body for request in list(served.simulator.requests)[before:])

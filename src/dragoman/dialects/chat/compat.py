@@ -121,12 +121,16 @@ TURNS = ConversationFormat(
 )
 
 
-_NESTED_TOOLS = re.compile(rb'"tools"\s*:\s*\[\s*\{\s*(?:"type"\s*:\s*"function"\s*,\s*)?"function"\s*:')
+FLAT_TOOLS = re.compile(
+    rb'"tools"\s*:\s*\[\s*\{\s*"(?:(?:name|description|parameters|strict)"'
+    rb'|type"\s*:\s*"(?:function|custom)"\s*,\s*"(?!function"|custom"))'
+)
+"""Matches tools in the format of Responses, by the first one."""
 
 
 def nest_tools(body: bytes) -> bytes:
     """Convert the tools and the tool choice of a request to this API's format, if they are in the Responses format."""
-    if b'"tools"' not in body or _NESTED_TOOLS.search(body) is not None:
+    if FLAT_TOOLS.search(body) is None:
         return body
     try:
         members = json.decode_object(body)
