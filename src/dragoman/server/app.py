@@ -2,6 +2,7 @@
 
 import asyncio
 from functools import partial
+from re import Pattern
 from typing import Any
 
 from dragoman.core.problems import Problem
@@ -56,6 +57,10 @@ _UNPARSED_TYPES = (
     "text/csv",
 )
 """Content types of files, which are forwarded without being parsed."""
+
+
+_TOOLS = b'"tools"'
+_HEAD = 1024
 
 
 class App:
@@ -221,7 +226,7 @@ class App:
         losses = ()
         if (other := self._find_other_format(value, path.dialect)) is not None:
             body, losses = convert_request(Call(body), other, dialect_named(path.dialect), strict)
-        elif path.convert is not None and path.other_format.search(body) is not None:
+        elif path.convert is not None and (path.other_tools is None or _has_tools(body, path.other_tools)):
             body = path.convert(body)
         if path.in_session:
             call, options = parse_session_request(body)
@@ -256,6 +261,13 @@ class App:
     def _select_headers(self, headers: Headers) -> Headers:
         """Return the headers that are forwarded to an upstream of the client's own dialect."""
         return tuple(header for header in headers if header[0] in self._forwarded_headers)
+
+
+def _has_tools(body: bytes, form: Pattern[bytes]) -> bool:
+    """Return whether a body has tools in a form. Most clients send the tools first or last."""
+    at = body.find(_TOOLS, 0, _HEAD)
+    at = at if at >= 0 else body.rfind(_TOOLS)
+    return at >= 0 and form.search(body, at) is not None
 
 
 def drop_key_from_target(target: str) -> str:

@@ -140,6 +140,7 @@ async def open_gateway_services(
             find_linkless_upstreams(config),
             find_text_calls(config),
             frozenset(name for name, table in config.upstreams.items() if table.cache_marks == "off"),
+            frozenset(name for name, table in config.upstreams.items() if table.passthrough == "exact"),
             other_apis,
         )
         routes = Routes(upstreams, config.models, config.agents)
