@@ -11,6 +11,8 @@ _UNSHOWN = "the target has no setting to show thinking"
 _AS_TEXT = 'sent as text: "Error: …"'
 _BEHIND = "moved out of the tool result, to a part after it"
 
+_UNMARKED = "dropped /messages/0/content/0/cache_control: the target has no cache marks"
+
 _LOSSES: dict[tuple[str, str, str], Losses] = {
     ("failed result", "messages", "chat"): (f"approximated /messages/2/content/0/is_error: {_AS_TEXT}",),
     ("failed result", "messages", "responses"): (f"approximated /messages/2/content/0/is_error: {_AS_TEXT}",),
@@ -28,6 +30,9 @@ _LOSSES: dict[tuple[str, str, str], Losses] = {
         "approximated /thinking/type: how much to think is left to the model",
     ),
     ("reasoning + call", "gemini", "chat"): (f"dropped /generationConfig/thinkingConfig/include_thoughts: {_UNSHOWN}",),
+    ("prompt caching", "messages", "chat"): (_UNMARKED,),
+    ("prompt caching", "messages", "responses"): (_UNMARKED,),
+    ("prompt caching", "messages", "gemini"): (_UNMARKED,),
 }
 """By scenario, client and the upstream's dialect."""
 

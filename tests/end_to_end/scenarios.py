@@ -1,4 +1,4 @@
-"""Ten scenarios between a client and a model, as data: requests, replies and results."""
+"""Eleven scenarios between a client and a model, as data: requests, replies and results."""
 
 from base64 import b64decode
 from typing import Any
@@ -35,6 +35,8 @@ class Scenario(Struct, frozen=True, kw_only=True):
     choice: str = "auto"
     thinks: bool = False
     results: tuple[Result, ...] = ()
+    is_cached: bool = False
+    """The second turn reads the first from the vendor's prompt cache."""
     quoted: str = ""
     """What the answer to the results must quote."""
 
@@ -103,6 +105,15 @@ SCENARIOS = (
         answer=_calls(("get_weather", {"city": "Oslo"}), thought=THOUGHT),
         results=(_COLD,),
         quoted="41",
+    ),
+    Scenario(
+        name="prompt caching",
+        prompt="What is the weather in Cairo? " + "Think of the desert, the river and the sea. " * 150,
+        tools=(WEATHER,),
+        answer=_calls(("get_weather", {"city": "Cairo"})),
+        results=(_WARM,),
+        quoted="72",
+        is_cached=True,
     ),
     Scenario(
         name="named tool_choice",
