@@ -42,18 +42,19 @@ Edits = dict[str, bytes | None]
 def adapt_to_model(call: Call, dialect: Dialect, model: str, ledger: Ledger, cache: ToolsCache) -> Call:
     """Return the request as `model` accepts it; the same request if nothing must change or if it cannot be parsed."""
     try:
-        request = _parse_parameters(call, dialect, cache)
+        shorter = _drop_history(call, dialect)
+        request = dialect.parse_request(shorter, read_tools=lambda raw, where: cache.read(dialect, raw, where).tools)
     except (Problem, json.Malformed):
         return call  # the vendor reports what is wrong with it
     traits, is_known = _find_traits(dialect.name, model)
     adaptation = Adaptation(traits, ledger, dialect.issuer, model)
     adapted = _adapt_parameters(request, adaptation) if is_known else request
-    edits = find_parameter_edits(request, adapted, call, dialect, traits)
+    edits = find_parameter_edits(request, adapted, shorter, dialect, traits)
     if adaptation.instructions:
         edits |= _add_instructions(request, adaptation, dialect)
     if not edits:
         return call
-    _report_rest(edits, Document(call.body), ledger)
+    _report_rest(edits, Document(shorter.body), ledger)
     return structs.replace(call, body=edit(call.body, edits))
 
 
@@ -66,16 +67,15 @@ def _report_rest(edits: Edits, document: Document, ledger: Ledger) -> None:
             ledger.report_approximated(where, what, "informational")
 
 
-def _parse_parameters(call: Call, dialect: Dialect, cache: ToolsCache) -> Request:
-    """Parse a request without its history, of which only the last turns are kept."""
+def _drop_history(call: Call, dialect: Dialect) -> Call:
+    """Return a request with only the last turns of its history: its parameters are read in every later step."""
     body, name = call.body, dialect.history
     start = array.find_top_array(body, name)
     found = array.read_items(body, name, start) if start is not None else None
     if start is not None and found is not None and len(found[0]) > _LAST_TURNS:
         items, tail = found
         body = body[:start] + b",".join(items[-_LAST_TURNS:]) + body[len(body) - tail :]
-    shorter = Call(body, call.model, call.stream)
-    return dialect.parse_request(shorter, read_tools=lambda raw, where: cache.read(dialect, raw, where).tools)
+    return Call(body, call.model, call.stream)
 
 
 @lru_cache(maxsize=1024)
@@ -153,7 +153,8 @@ def find_parameter_edits(request: Request, adapted: Request, call: Call, dialect
     """Return the edits after which the body has the adapted parameters."""
     fields = _list_changed(request, adapted)
     # These have several names or values with one meaning in the core, of which the model may take only one.
-    if request.sampling.max_tokens is not None and not traits.takes_both_limits:
+    limits = [pointer for pointer in dialect.pointers[_LIMIT] if not pointer.startswith(_WRAPPED)]
+    if len(limits) > 1 and request.sampling.max_tokens is not None and not traits.takes_both_limits:
         fields.add(_LIMIT)
     if adapted.thinking is not None and adapted.thinking.mode == "disabled":
         fields.add("thinking.mode")
