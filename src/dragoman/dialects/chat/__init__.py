@@ -37,8 +37,9 @@ def _is_message(message: Any) -> bool:
             return False
 
 
+_GENERATE = Endpoint(operation="generate", convert=compat.nest_tools, other_tools=compat.FLAT_TOOLS)
 API = Api(
-    paths=(ServedPath("/v1/chat/completions", Endpoint(operation="generate")),),
+    paths=(ServedPath("/v1/chat/completions", _GENERATE),),
     other_paths=(rf"/v1/(?:{_OTHER_PATHS})(?:[/:].+)?",),
     forwarded_headers=frozenset({"openai-beta"}),
     account_headers=frozenset({"openai-organization", "openai-project"}),
