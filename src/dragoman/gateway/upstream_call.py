@@ -189,6 +189,7 @@ async def translate(
         target.text_calls,
         target.cache_marks,
         target.is_exact,
+        server=target.server,
     )
     try:
         translation = await translate_with_stored(partial(_parse_valid, task), task, target, signer)
