@@ -59,13 +59,14 @@ class TranslationOptions(Struct, frozen=True, kw_only=True):
     links: Links | None = None
     text_calls: TextCalls = ""
     cache_marks: bool = False
+    server: str = ""
 
 
 def translate_core_request(request: Request, target: str, model: str, options: TranslationOptions) -> Translation:
     """Translate a core request to the dialect `target`, for its model `model`."""
     target_dialect = dialect_named(target)
     source_dialect = dialect_named(options.source) if options.source else None
-    traits = traits_for(target, model, options.text_calls)
+    traits = traits_for(target, model, options.text_calls, options.server)
     ledger = Ledger(_CORE_POINTERS) if source_dialect is None else open_request_ledger(source_dialect, options.document)
     whole = _restore_signatures(
         complete_request(
