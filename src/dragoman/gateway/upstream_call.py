@@ -99,7 +99,7 @@ class UpstreamClient:
         if request.target:
             outgoing = _add_query(outgoing, request.target)
         incoming = await self.send(outgoing, target, translation, request)
-        record.losses = translation.losses
+        record.losses = (*request.losses, *translation.losses) if request.losses else translation.losses
         return UpstreamReply(target, translation, incoming, self._find_store(request, target))
 
     async def send(
@@ -189,6 +189,7 @@ async def translate(
         target.text_calls,
         target.cache_marks,
         target.is_exact,
+        server=target.server,
     )
     try:
         translation = await translate_with_stored(partial(_parse_valid, task), task, target, signer)

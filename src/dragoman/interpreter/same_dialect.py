@@ -15,7 +15,7 @@ from dragoman.core.request import Message, Request, Sampling, Thinking, count_le
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.adaptation import Adaptation, strip_platform, traits_for
+from dragoman.interpreter.adaptation import Adaptation, find_model_traits, strip_platform
 from dragoman.interpreter.foreign_fields import USUAL_VERBOSITY
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.parameters import adapt_thinking, disable_in_tool_loop
@@ -86,7 +86,7 @@ def _find_traits(name: str, model: str) -> tuple[Traits, bool]:
     the strictest traits of the vendor do not.
     """
     dialect = dialect_named(name)
-    found = traits_for(name, model)
+    found = find_model_traits(name, model)
     is_own = bool(dialect.api.model_names) and re.match(dialect.api.model_names, strip_platform(model)) is not None
     is_known = is_own or found is not dialect.traits[-1][1]
     if found.reasoning_text:  # a compatible server: it takes more than the vendor's own models
@@ -102,9 +102,12 @@ def _adapt_parameters(request: Request, adaptation: Adaptation) -> Request:
         thinking = adapt_thinking(request, adaptation)
         if thinking is not None and thinking.mode == "adaptive" and request.thinking and not request.thinking.mode:
             thinking = structs.replace(thinking, mode=None)  # an effort needs no mode
-    if thinking is not None and thinking.mode == "enabled":
+    # Claude's manual thinking; compatible servers have a mode of that name too.
+    is_manual = thinking is not None and thinking.mode == "enabled" and not traits.reasoning_text
+    if thinking is not None and is_manual:
         thinking = disable_in_tool_loop(request.messages, thinking, request, ledger)
-    adaptation.can_force = traits.forced_choice and (thinking is None or thinking.mode != "enabled")
+        is_manual = thinking.mode == "enabled"
+    adaptation.can_force = traits.forced_choice and not is_manual
     if choice is not None and choice.mode == "required" and not adaptation.can_force:
         choice = adapt_choice(choice, request.tools, request.tools, adaptation)
     verbosity = request.verbosity
@@ -126,8 +129,8 @@ def _takes_thinking(request: Request, adaptation: Adaptation) -> bool:
     traits, thinking = adaptation.traits, request.thinking
     if traits.tools_need_no_effort and request.tools:
         return thinking is not None and thinking.effort == "none"
-    if thinking is None:
-        return True
+    if thinking is None or (thinking.extras is not None and traits.reasoning_text):
+        return True  # a compatible server knows the form that the client wrote
     mode, effort, budget = thinking.mode, thinking.effort, thinking.budget
     if mode == "disabled":
         has_high_effort = effort in _HIGHEST_EFFORTS or (effort is not None and effort not in traits.efforts)
