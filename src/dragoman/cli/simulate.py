@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import errno
 import signal
 import sys
 from pathlib import Path
@@ -63,7 +64,10 @@ def run(options: argparse.Namespace) -> int:
         settings = _build_settings(options)
         with contextlib.suppress(KeyboardInterrupt):
             choose_runner()(_serve(options, settings))
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        in_use = error.errno == errno.EADDRINUSE
+        return report_error(f"port {options.port} is in use; choose another with --port" if in_use else str(error))
+    except ValueError as error:
         return report_error(str(error))
     return 0
 
