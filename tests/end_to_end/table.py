@@ -51,6 +51,8 @@ The client's name for a model is mapped to another model of its own dialect, whi
 | thinking settings and effort | ≈ | ≈ | ≈ | ≈ |
 | effort with tools, where the model takes tools only without | ≈ | ✓ | ✓ | ✓ |
 | forced tool choice | ✓ | ✓ | ≈ | ✓ |
+| calls and results without ids, at another vendor's model | ≈ | ≈ | ≈ | ≈ |
+| text before tool results in a user's turn, at another vendor's model | ✓ | ✓ | ≈ | ✓ |
 | reasoning of another vendor, in an envelope or rejected by the vendor | ∅ | ∅ | ∅ | ∅ |
 """
 
