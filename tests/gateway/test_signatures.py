@@ -6,6 +6,8 @@ import pytest
 
 from dragoman.core.parts import Signature
 from dragoman.gateway.signatures import SignatureStore
+from dragoman.interpreter.translation import SavedSignatures
+from dragoman.sessions.signatures import SignatureRow
 from dragoman.sessions.values import Unavailable
 
 
@@ -23,7 +25,7 @@ class Store:
         await self.free.wait()
         if self.fails:
             raise Unavailable("gone")
-        return {"signed": {"digest": ("google", "value")}} if "signed" in ids and owner == "a" else {}
+        return {"signed": {"digest": SignatureRow("google", "value")}} if "signed" in ids and owner == "a" else {}
 
 
 @pytest.fixture
@@ -55,7 +57,9 @@ def test_owners_do_not_wait_for_each_other_and_share_nothing(store):
         assert store.asked == [("a", ("signed",)), ("b", ("signed",))]
         store.free.set()
         assert await asyncio.gather(*lookups) == [True, False]
-        assert signature_store.signer_for("a").find_signatures("signed") == {"digest": Signature("google", "value")}
+        assert signature_store.signer_for("a").find_signatures("signed") == {
+            "digest": SavedSignatures(Signature("google", "value"))
+        }
         assert signature_store.signer_for("b").find_signatures("signed") == {}
 
     asyncio.run(run())

@@ -32,8 +32,8 @@ class Target(Struct, frozen=True):
     """Whether the upstream fetches links itself, if its model supports links."""
     text_calls: TextCalls = ""
     """The format of text calls, for a model without tool support; "" if the model supports tools."""
-    signs_calls: bool = False
-    """Whether the model signs its calls, so that the signatures must be sent back."""
+    signs: bool = False
+    """Whether the model may sign its calls, reasoning or texts, so that the signatures must be sent back."""
 
 
 class UpstreamSet(Struct, frozen=True):
@@ -52,7 +52,7 @@ class UpstreamSet(Struct, frozen=True):
         """Return the target for a model at a named upstream."""
         deadlines = self.deadlines.get(name, Deadlines())
         text_calls, upstream = self.find_text_calls(name, model), self.by_name[name](model)
-        signs = not text_calls and "call" in dialect_named(upstream.dialect).capabilities.signatures
+        signs = not text_calls and bool(dialect_named(upstream.dialect).capabilities.signatures)
         return Target(
             upstream, model, deadlines, self.media_fetcher, name not in self.without_link_fetch, text_calls, signs
         )

@@ -9,6 +9,7 @@ from time import time
 
 from msgspec import Struct, structs
 
+from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest, are_tools_validated, require_valid_tools
@@ -22,9 +23,13 @@ from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.core_request import TranslationOptions
 from dragoman.interpreter.passthrough import pair_request, require_readable
 from dragoman.interpreter.reply_adapter import Context
+from dragoman.interpreter.signatures import find_unknown_ids
 from dragoman.interpreter.tool_errors import explain_tools
 from dragoman.interpreter.translate import CACHES, ParsedRequest, PendingRequest, parse_request
 from dragoman.interpreter.translation import Links, MissingLinks, Translation, TranslationTask
+
+_BAD_REQUEST = 400
+_REJECTED = Loss("", "the upstream rejected the saved reasoning: the request is sent without it", "dropped")
 
 
 class UpstreamReply(Struct, frozen=True):
@@ -34,12 +39,17 @@ class UpstreamReply(Struct, frozen=True):
     translation: Translation
     incoming: Incoming
     signature_store: SignatureStore | None = None
-    """Stores the signatures of calls, if the model signs calls and the client may not send the signatures back."""
+    """Stores what is signed in the reply, if the client may not send that back."""
 
     @property
     def context(self) -> Context:
         """What the reply adapter needs to know about the request."""
-        return Context(self.translation.request, self.translation.undo, now=int(time()))
+        return Context(
+            self.translation.request,
+            self.translation.undo,
+            now=int(time()),
+            saves_signatures=self.signature_store is not None,
+        )
 
 
 class UpstreamClient:
@@ -57,14 +67,29 @@ class UpstreamClient:
         request, record, upstream = context.request, context.record, target.upstream
         is_translated = upstream.dialect != request.dialect
         # A client of the same dialect sends the signatures back itself.
-        store = self.signature_store if target.signs_calls and is_translated else None
+        store = self.signature_store if target.signs and is_translated else None
         translation = await translate(request, target, store)
         record.note_attempt(upstream.name, target.model)
         headers = () if is_translated else request.headers
-        outgoing = await upstream.generate(translation.call, headers, translated=is_translated)
-        if request.target:
-            outgoing = _add_query(outgoing, request.target)
-        incoming = await self.send(outgoing, target, translation, request)
+
+        async def send(translation: Translation) -> Incoming:
+            outgoing = await upstream.generate(translation.call, headers, translated=is_translated)
+            if request.target:
+                outgoing = _add_query(outgoing, request.target)
+            return await self.send(outgoing, target, translation, request)
+
+        try:
+            incoming = await send(translation)
+        except Problem as problem:
+            if store is None or problem.status != _BAD_REQUEST:
+                raise
+            plain = await translate(request, target)
+            if plain.call.body == translation.call.body:
+                raise
+            # What was restored may no longer fit: the client has edited the history, or the account is another one.
+            translation = structs.replace(plain, losses=(*plain.losses, _REJECTED))
+            record.note_attempt(upstream.name, target.model)
+            incoming = await send(translation)
         record.losses = translation.losses
         return UpstreamReply(target, translation, incoming, store)
 
@@ -156,14 +181,14 @@ async def translate_with_stored(
     target: Target,
     signer: OwnerSigner | None,
 ) -> Translation:
-    """Parse and translate a request, with the stored signatures of its calls and the fetched media of its links.
+    """Parse and translate a request, with its saved signatures and reasoning and the fetched media of its links.
 
-    Most calls without a signature never had one. So a request is translated first, and unknown calls are looked up
-    afterwards; it is parsed and translated again only if one has a signature. In strict mode they are looked up first,
+    Most sections without a signature never had one. So a request is translated first, and unknown sections are looked
+    up afterwards; it is parsed and translated again only if one is signed. In strict mode they are looked up first,
     because a missing signature is a loss and strict mode rejects losses.
     """
     pending = await parse()
-    unknown = pending.unknown_ids if signer is not None else ()
+    unknown = await _find_unknown_ids(pending, signer)
     if options.strict and unknown and signer is not None:
         await signer.look_up(unknown)
         pending, unknown = await parse(), ()
@@ -179,3 +204,10 @@ async def translate_with_stored(
         # The signatures are cached now; a call that could not be looked up is reported as a loss.
         return await translate_with_stored(parse, options, target, None)
     return translation
+
+
+async def _find_unknown_ids(pending: ParsedRequest | PendingRequest, signer: OwnerSigner | None) -> list[str]:
+    """Return the ids of sections that must be looked up: none for an owner of whom nothing is saved."""
+    if signer is None or not (pending.unsigned or pending.unconfirmed) or not await signer.has_any():
+        return []
+    return [*pending.unconfirmed, *find_unknown_ids(pending.unsigned, signer)]
