@@ -109,8 +109,10 @@ def go_on(talk, reply, *, streamed=False):
         talk.answer(reply.calls, RESULTS[: len(reply.calls)])
     else:
         history = histories(talk)
-        said = {"parts": [{"text": "Go on with the story."}]} if hasattr(talk, "_contents") else {"content": "Go on."}
-        history.append({"role": "user", **said})
+        following = (
+            {"parts": [{"text": "Go on with the story."}]} if hasattr(talk, "_contents") else {"content": "Go on."}
+        )
+        history.append({"role": "user", **following})
     return talk.turn(streamed=streamed)
 
 
@@ -182,10 +184,10 @@ def test_thinking_is_off_and_reported_if_the_call_was_changed(gateway):
 def test_a_client_that_returns_the_text_of_reasoning_loses_nothing(gateway):
     talk = open_client(gateway, "chat", "sonnet-4-5")
     reply = talk.turn(streamed=True)
-    said = talk._messages[-1]["reasoning_content"]
-    assert said == THOUGHT
+    text = talk._messages[-1]["reasoning_content"]
+    assert text == THOUGHT
     talk.forget()
-    talk._messages[-1]["reasoning_content"] = said
+    talk._messages[-1]["reasoning_content"] = text
     before = len(gateway.wait_for_records(1))
     go_on(talk, reply)
     assert [block["thinking"] for block in find_signed(last_body(gateway))] == [THOUGHT]
