@@ -7,13 +7,14 @@ JOBS ?= auto
 EXAMPLES ?= 5000
 SEED ?= 0
 COUNT ?= 100
+SCALE ?= 4
 ZENSICAL_VERSION := 0.0.73
 
 BIN := .venv/bin
 STAMP := .venv/.set-up
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup lock test test-slow conformance check format run bench mutate fuzz losses rules matrix docs docs-lock
+.PHONY: help setup lock test test-slow conformance check format run bench mutate fuzz attack losses rules matrix docs docs-lock
 
 help:
 	@echo "make test       the fast tests"
@@ -23,6 +24,7 @@ help:
 	@echo "make run        the gateway on 127.0.0.1:8741; the simulator answers where no key is set"
 	@echo "make bench      speed; make mutate: mutation test (SEED, COUNT)"
 	@echo "make fuzz       the laws with EXAMPLES generated values each, then a million mutated documents"
+	@echo "make attack     attacks on availability: what one client's requests do to the others (SCALE)"
 	@echo "make losses     regenerate docs/reference/losses.md; make rules: docs/reference/rules.md; make matrix: docs/reference/matrix.md"
 	@echo "make docs       build the documentation site in build/docs/html and check its links"
 	@echo "make lock       resolve requirements.lock anew; make format: apply ruff"
@@ -79,6 +81,10 @@ mutate: $(STAMP)
 fuzz: $(STAMP)
 	DRAGOMAN_EXAMPLES=$(EXAMPLES) $(PYTEST) -n $(JOBS) $(wildcard tests/laws) tests/core tests/wire
 	$(BIN)/python tests/fuzz/fuzz.py --seed $(SEED) --inputs $(or $(INPUTS),1000000) --jobs 2
+
+# Attacks on availability over loopback. A bar that is missed is an error.
+attack: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m attack.run --scale $(SCALE)
 
 losses: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m laws.losses docs/reference/losses.md

@@ -13,6 +13,7 @@ from architecture.tree import PACKAGE, ROOT, modules, name_of, parse
 TESTS = ROOT / "tests"
 WHOLE_SYSTEM = {
     "architecture",
+    "attack",
     "benchmarks",
     "cases",
     "conformance",

@@ -280,7 +280,7 @@ def test_t061_without_tools_there_is_no_choice_and_no_parallel_flag_from_chat(ta
 
 @pytest.mark.parametrize(("target", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6"), ("gemini", GEMINI)])
 def test_t061_without_tools_there_is_no_choice_from_messages_even_when_filtering_emptied_the_list(target, model):
-    for tools in ([], [{"type": "memory_20250818", "name": "memory"}]):
+    for tools in ([], [{"type": "advisor_20260301", "name": "advisor"}]):
         body = messages_request(tools=tools, tool_choice={"type": "auto", "disable_parallel_tool_use": True})
         asked = translate_to("messages", target, body, model=model)
         assert not asked.body.keys() & {"tools", "tool_choice", "parallel_tool_calls", "toolConfig"}

@@ -54,8 +54,8 @@ def test_t073_a_forced_choice_follows_a_tool_that_is_retyped():
 
 
 def test_t073_a_forced_choice_of_a_tool_that_was_dropped_is_dropped_and_reported():
-    memory = {"type": "memory_20250818", "name": "memory"}
-    body = messages_request(tools=[memory, ACT], tool_choice={"type": "tool", "name": "memory"})
+    fetch = {"type": "web_fetch_20250910", "name": "web_fetch"}
+    body = messages_request(tools=[fetch, ACT], tool_choice={"type": "tool", "name": "web_fetch"})
     asked = translate_to("messages", "responses", body, model="gpt-5.6")
     assert [tool["name"] for tool in asked.body["tools"]] == ["act"]
     assert asked.body["tool_choice"] == "auto"

@@ -131,6 +131,8 @@ UNCLEAR = {
     "unknown coding": b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
     "coding within chunks": b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     "chunks within a coding": b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+    "two codings": b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "two codings, one unknown": b"Transfer-Encoding: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "no number of a chunk": b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
     "a chunk longer than said": b"Transfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n",
     "a chunk's size beyond numbers": b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\nabc\r\n",
@@ -150,8 +152,25 @@ def test_what_two_readers_could_read_in_two_ways_is_refused_and_nothing_after_it
     assert result.count(b"HTTP/1.1") == 1
 
 
+HOSTS = ["a:evil", "a:", "a:1:2", "[::1", "[::1]evil", "[evil]", "a@b", "a b", "a\\b", "a/b", "a?b", "a#b", "a:123456"]
+
+
+@pytest.mark.parametrize("host", [None, *HOSTS, "a\r\nHost: a"])
+def test_a_missing_invalid_or_repeated_host_is_rejected_and_nothing_after_it_is_read(run, host):
+    head = b"GET / HTTP/1.1\r\n" + (b"" if host is None else f"Host: {host}\r\n".encode()) + b"\r\n"
+    result = run(lambda server: exchange_bytes(server, head + b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"))
+    assert result.startswith(b"HTTP/1.1 400")
+    assert result.count(b"HTTP/1.1") == 1
+
+
+@pytest.mark.parametrize("host", ["a", "a:1", "a.b-c_d:65535", "[::1]", "[::1]:80", "127.0.0.1:8741", "A%20b", ""])
+def test_a_valid_host_is_accepted(run, host):
+    words = f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
+    assert run(lambda server: exchange_bytes(server, words)).startswith(b"HTTP/1.1 200")
+
+
 def test_an_old_client_cannot_send_chunks(run):
-    words = b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    words = b"POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     assert run(lambda server: exchange_bytes(server, words)).startswith(b"HTTP/1.1 400")
 
 
@@ -180,7 +199,7 @@ def test_a_rejection_is_rendered_in_the_clients_dialect(run):
     def refusal(status, request):
         return (("content-type", "text/plain"),), f"{status} for {request.path} {request.header('x-a')}".encode()
 
-    words = b"POST /there?a=b HTTP/1.1\r\nX-A: me\r\nContent-Length: 3000000\r\n\r\n"
+    words = b"POST /there?a=b HTTP/1.1\r\nHost: a\r\nX-A: me\r\nContent-Length: 3000000\r\n\r\n"
     result = run(lambda server: exchange_bytes(server, words), refusal=refusal)
     assert result.startswith(b"HTTP/1.1 413")
     assert result.endswith(b"content-length: 17\r\n\r\n413 for /there me")
@@ -303,7 +322,24 @@ def test_an_invalid_request_after_a_valid_one_is_rejected_after_its_answer(run):
         writer.close()
         return answer
 
-    answer = run(steps)
-    assert answer.startswith(b"HTTP/1.1 200")
-    assert answer.endswith(b"hi")
-    assert b"connection: close" in answer
+    first, rest = run(steps).split(b"hi")
+    assert first.startswith(b"HTTP/1.1 200")
+    assert rest.startswith(b"HTTP/1.1 400")
+    assert b"connection: close" in rest
+
+
+def test_an_invalid_request_on_a_reused_connection_is_rejected_while_the_last_handler_still_runs(run):
+    async def lingering(exchange: Exchange) -> None:
+        await exchange.send(200, {}, b"hi")
+        await asyncio.sleep(0.1)
+
+    async def steps(server: Server) -> bytes:
+        reader, writer = await asyncio.open_connection(*server.address)
+        writer.write(POST + b"Content-Length: 0\r\n\r\n")
+        await reader.readuntil(b"hi")
+        writer.write(b"garbage\r\n\r\n")
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    assert run(steps, ClientLimits(), handler=lingering).startswith(b"HTTP/1.1 400")

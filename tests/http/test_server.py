@@ -78,7 +78,9 @@ def test_the_value_of_a_header_has_no_blanks_around_it():
 
 def test_a_connection_is_used_again():
     async def steps(server: Server) -> bytes:
-        return await exchange_bytes(server, b"GET /1 HTTP/1.1\r\n\r\n", b"GET /2 HTTP/1.1\r\nConnection: close\r\n\r\n")
+        return await exchange_bytes(
+            server, b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\n", b"GET /2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        )
 
     result = run(echo, steps)
     assert result.count(b"HTTP/1.1 200 OK\r\n") == 2
@@ -88,8 +90,8 @@ def test_a_connection_is_used_again():
 
 def test_requests_sent_at_once_are_answered_in_order():
     async def steps(server: Server) -> bytes:
-        many = b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % number for number in range(40))
-        return await exchange_bytes(server, many + b"GET /last HTTP/1.1\r\nConnection: close\r\n\r\n")
+        many = b"".join(b"GET /%d HTTP/1.1\r\nHost: a\r\n\r\n" % number for number in range(40))
+        return await exchange_bytes(server, many + b"GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 
     result = run(echo, steps)
     places = [result.index(b"GET /%d " % number) for number in range(40)]
@@ -99,7 +101,7 @@ def test_requests_sent_at_once_are_answered_in_order():
 
 def test_a_request_may_come_byte_by_byte():
     async def steps(server: Server) -> bytes:
-        request = b"POST /x HTTP/1.1\r\nX-A: b\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
+        request = b"POST /x HTTP/1.1\r\nHost: a\r\nX-A: b\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
         reader, writer = await asyncio.open_connection(*server.address)
         for byte in request:
             writer.write(bytes([byte]))
@@ -113,7 +115,7 @@ def test_a_request_may_come_byte_by_byte():
 
 def test_a_body_may_come_in_chunks():
     async def steps(server: Server) -> bytes:
-        head = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+        head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
         return await exchange_bytes(server, head, b"3\r\nabc\r\n", b"2\r\nde\r\n0\r\n\r\n")
 
     assert run(echo, steps).endswith(b" 5")
@@ -121,7 +123,7 @@ def test_a_body_may_come_in_chunks():
 
 def test_an_answer_of_unknown_length_is_sent_in_chunks():
     async def steps(server: Server) -> bytes:
-        return await exchange_bytes(server, b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
+        return await exchange_bytes(server, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 
     result = run(numbers, steps)
     assert b"transfer-encoding: chunked" in result
@@ -143,7 +145,7 @@ def test_the_first_and_the_last_piece_of_an_answer_go_with_its_beginning_and_its
 
 def test_an_old_client_gets_an_answer_that_ends_with_the_connection():
     async def steps(server: Server) -> bytes:
-        return await exchange_bytes(server, b"GET / HTTP/1.0\r\n\r\n")
+        return await exchange_bytes(server, b"GET / HTTP/1.0\r\nHost: a\r\n\r\n")
 
     result = run(numbers, steps)
     assert b"chunked" not in result
@@ -152,7 +154,7 @@ def test_an_old_client_gets_an_answer_that_ends_with_the_connection():
 
 def test_a_request_for_the_head_gets_no_body():
     async def steps(server: Server) -> bytes:
-        return await exchange_bytes(server, b"HEAD / HTTP/1.1\r\nConnection: close\r\n\r\n")
+        return await exchange_bytes(server, b"HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 
     result = run(echo, steps)
     assert result.endswith(b"\r\n\r\n")
@@ -164,9 +166,9 @@ def test_a_request_for_the_head_gets_no_body():
     [
         (b"nonsense\r\n\r\n", b"400"),
         (b"GET /" + b"x" * 3000 + b" HTTP/1.1\r\n\r\n", b"431"),
-        (b"GET / HTTP/1.1\r\nA: " + b"x" * 3000 + b"\r\n\r\n", b"431"),
-        (b"POST / HTTP/1.1\r\nContent-Length: 5000\r\n\r\n", b"413"),
-        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1000\r\n" + b"x" * 4096, b"413"),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nA: " + b"x" * 3000 + b"\r\n\r\n", b"431"),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n", b"413"),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1000\r\n" + b"x" * 4096, b"413"),
     ],
 )
 def test_what_is_no_request_is_refused_and_the_connection_ends(words, status):
@@ -180,7 +182,7 @@ def test_what_is_no_request_is_refused_and_the_connection_ends(words, status):
 
 def test_a_client_that_expects_100_continue_gets_it():
     async def steps(server: Server) -> bytes:
-        head = b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\n"
+        head = b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\n"
         return await exchange_bytes(server, head, b"ok")
 
     assert run(echo, steps).startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")
@@ -188,7 +190,7 @@ def test_a_client_that_expects_100_continue_gets_it():
 
 def test_an_upgrade_request_reaches_the_handler():
     async def steps(server: Server) -> bytes:
-        head = b"GET /ws HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+        head = b"GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
         reader, writer = await asyncio.open_connection(*server.address)
         writer.write(head)
         result = await reader.read(200)
@@ -203,8 +205,8 @@ def test_an_upgrade_request_reaches_the_handler():
 )
 def test_an_upgrade_to_http_2_does_not_lose_the_body(framing):
     async def steps(server: Server) -> list[bytes]:
-        requested = b"POST /x HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQ\r\n"
-        whole = requested + framing + b"GET /next HTTP/1.1\r\nConnection: close\r\n\r\n"
+        requested = b"POST /x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQ\r\n"
+        whole = requested + framing + b"GET /next HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
         return [
             await exchange_bytes(server, whole),
             await exchange_bytes(server, whole[:20], whole[20:150], whole[150:]),
@@ -231,8 +233,10 @@ def test_a_response_of_known_length_may_be_sent_in_pieces_to_any_client():
 
     async def steps(server: Server) -> list[bytes]:
         return [
-            await exchange_bytes(server, b"GET / HTTP/1.0\r\n\r\n"),
-            await exchange_bytes(server, b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nConnection: close\r\n\r\n"),
+            await exchange_bytes(server, b"GET / HTTP/1.0\r\nHost: a\r\n\r\n"),
+            await exchange_bytes(
+                server, b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+            ),
         ]
 
     old, new = run(handler, steps)
@@ -247,7 +251,7 @@ def test_an_answer_to_an_old_client_is_cut_without_the_marks_of_chunks():
         exchange.truncate()
 
     async def steps(server: Server) -> bytes:
-        return await exchange_bytes(server, b"GET / HTTP/1.0\r\n\r\n")
+        return await exchange_bytes(server, b"GET / HTTP/1.0\r\nHost: a\r\n\r\n")
 
     assert run(handler, steps).endswith(b"\r\n\r\nab")
 
@@ -260,8 +264,10 @@ def test_a_failing_handler_is_an_internal_error_and_affects_no_other_request():
 
     async def steps(server: Server) -> tuple[bytes, bytes]:
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: seen.append(context))
-        good = asyncio.ensure_future(exchange_bytes(server, b"GET /good HTTP/1.1\r\n", b"Connection: close\r\n\r\n"))
-        return await exchange_bytes(server, b"GET /bad HTTP/1.1\r\n\r\n"), await good
+        good = asyncio.ensure_future(
+            exchange_bytes(server, b"GET /good HTTP/1.1\r\nHost: a\r\n", b"Connection: close\r\n\r\n")
+        )
+        return await exchange_bytes(server, b"GET /bad HTTP/1.1\r\nHost: a\r\n\r\n"), await good
 
     seen: list[dict[str, Any]] = []
     bad, good = run(handler, steps)
@@ -284,7 +290,7 @@ def test_a_client_that_hangs_up_is_noticed():
 
     async def steps(server: Server) -> None:
         reader, writer = await asyncio.open_connection(*server.address)
-        writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         await reader.readuntil(b"1\r\nx\r\n")
         writer.close()
         await over.wait()
@@ -305,7 +311,7 @@ def test_a_slow_reader_holds_up_the_writer():
 
     async def steps(server: Server) -> int:
         reader, writer = await asyncio.open_connection(*server.address, limit=1 << 16)
-        writer.write(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         await asyncio.sleep(0.3)
         before = len(written)
         size = 0
@@ -327,7 +333,7 @@ def test_a_truncated_answer_has_no_last_chunk():
         exchange.truncate()
 
     async def steps(server: Server) -> bytes:
-        return await exchange_bytes(server, b"GET / HTTP/1.1\r\n\r\n")
+        return await exchange_bytes(server, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 
     assert run(handler, steps).endswith(b"\r\n\r\n1\r\nx\r\n")
 
@@ -345,7 +351,7 @@ def test_a_server_that_closes_lets_an_answer_become_whole():
     async def whole() -> bytes:
         async with listen(handler) as server:
             idle = asyncio.ensure_future(exchange_bytes(server))
-            result = asyncio.ensure_future(exchange_bytes(server, b"GET / HTTP/1.1\r\n\r\n"))
+            result = asyncio.ensure_future(exchange_bytes(server, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"))
             await begun.wait()
         assert await idle == b""
         return await result
@@ -365,7 +371,7 @@ def test_a_server_that_closes_breaks_off_what_takes_too_long():
 
     async def whole() -> None:
         async with listen(handler, grace=0.1) as server:
-            result = asyncio.ensure_future(exchange_bytes(server, b"GET / HTTP/1.1\r\n\r\n"))
+            result = asyncio.ensure_future(exchange_bytes(server, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"))
             await begun.wait()
         with contextlib.suppress(ConnectionResetError):
             await result

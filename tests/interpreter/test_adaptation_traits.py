@@ -207,7 +207,7 @@ OF_RESPONSES_5 = {
     "sampling": {"max_tokens"},
     "unthinking_sampling": {"temperature", "top_p"},
 }
-ON_3_0 = {"sampling": SAMPLING | {"top_k"}, "prefill": True, "results_apart": False}
+ON_3_0 = {"sampling": SAMPLING | {"top_k"}, "older_thinking": "budget", "prefill": True, "results_apart": False}
 FLASH = ("minimal", "low", "medium", "high")
 ON_2_5 = {
     "name_max": 64,
@@ -216,6 +216,7 @@ ON_2_5 = {
     "sends_ids": False,
     "signed_calls": False,
     "thinking": "budget",
+    "older_thinking": "none",
     "efforts": EFFORTS,
     "can_disable_thinking": True,
     "budget_max": 24_576,
@@ -246,17 +247,19 @@ WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
 @pytest.mark.parametrize(
     ("dialect", "model", "neighbour", "difference"),
     [
-        ("chat", "gpt-4.1", "nobody", OF_CHAT | WITHOUT_THINKING),
+        ("chat", "gpt-4.1", "nobody", OF_CHAT | WITHOUT_THINKING | {"takes_both_limits": True}),
         (
             "chat",
             "gpt-5.6",
             "nobody",
             OF_CHAT | OF_GPT_5 | MARKS | {"efforts": NEWEST, "tools_need_no_effort": True},
         ),
-        ("chat", "gpt-5.4", "gpt-5.6", NO_MARKS),
+        ("chat", "gpt-5.4", "gpt-5.6", NO_MARKS | {"thinks_by_default": False}),
+        ("chat", "gpt-5.5", "gpt-5.4", {"thinks_by_default": True}),
+        ("chat", "gpt-5.2-codex", "gpt-5.2", {"thinks_by_default": True}),
         ("chat", "gpt-5.2", "gpt-5.4", {"efforts": NEWEST[:-1], "tools_need_no_effort": False}),
         ("chat", "gpt-5.1", "gpt-5.2", {"efforts": NEWEST[:-2]}),
-        ("chat", "gpt-5", "gpt-5.1", {"efforts": FLASH}),
+        ("chat", "gpt-5", "gpt-5.1", {"efforts": FLASH, "thinks_by_default": True}),
         ("chat", "o3", "gpt-5", {"efforts": FLASH[1:], "custom_tools": False, "verbosity": False}),
         ("chat", "gemini-3-pro", "nobody", {"issuer": "google", "call_signatures": True, "efforts": EFFORTS[:5]}),
         ("chat", "claude-opus-5", "nobody", {"temperature_max": 1.0}),
@@ -268,15 +271,21 @@ WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
         ("responses", "gpt-6-astra", "gpt-6-luna", {"efforts": NEWEST[1:]}),
         ("responses", "gpt-6.1-sol", "gpt-6-astra", {}),
         ("responses", "gpt-5.6", "nobody", OF_RESPONSES_5 | RESPONSES_MARKS | {"efforts": NEWEST, "unkept": SEALED}),
-        ("responses", "gpt-5.4", "gpt-5.6", NO_MARKS | {"efforts": NEWEST[:-1]}),
-        ("responses", "gpt-5", "gpt-5.4", {"efforts": FLASH}),
+        ("responses", "gpt-5.4", "gpt-5.6", NO_MARKS | {"efforts": NEWEST[:-1], "thinks_by_default": False}),
+        ("responses", "gpt-5.5", "gpt-5.4", {"thinks_by_default": True}),
+        ("responses", "gpt-5", "gpt-5.4", {"efforts": FLASH, "thinks_by_default": True}),
         ("responses", "gpt-5-pro", "gpt-5", {"efforts": ("high",)}),
-        ("responses", "gpt-5.4-pro", "gpt-5.4", {"efforts": ("medium", "high", "xhigh")}),
+        ("responses", "gpt-5.4-pro", "gpt-5.4", {"efforts": ("medium", "high", "xhigh"), "thinks_by_default": True}),
         ("responses", "gpt-5.1", "gpt-5.4", {"efforts": NEWEST[:-2]}),
         ("responses", "o3", "gpt-5", {"efforts": FLASH[1:], "custom_tools": False, "verbosity": False}),
         ("messages", "claude-opus-4-7", "nobody", {"forced_choice": True, "can_disable_thinking": True}),
         ("messages", "claude-opus-4-8", "claude-opus-4-7", {"later_system": True, "system_before_answer": True}),
-        ("messages", "claude-mythos-preview", "nobody", {"efforts": ("low", "medium", "high", "max")}),
+        (
+            "messages",
+            "claude-mythos-preview",
+            "nobody",
+            {"efforts": ("low", "medium", "high", "max"), "older_thinking": "enabled"},
+        ),
         ("messages", "claude-opus-5-5", "claude-opus-4-8", {"forced_choice": False, "can_disable_thinking": False}),
         (
             "messages",
@@ -293,6 +302,7 @@ WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
                 "sampling": {"temperature", "top_p", "top_k", "max_tokens", "stop"},
                 "thinks_without": {"temperature", "top_p", "top_k"},
                 "temperature_or_top_p": True,
+                "older_thinking": "enabled",
                 "efforts": ("low", "medium", "high", "max"),
             },
         ),
@@ -302,6 +312,8 @@ WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
             "claude-opus-4-6",
             {
                 "thinking": "enabled",
+                "older_thinking": "none",
+                "efforts": ("low", "medium", "high"),
                 "prefill": True,
                 "prefill_spaced": False,
                 "prefill_formatted": False,
@@ -310,11 +322,12 @@ WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
             },
         ),
         ("messages", "claude-haiku-5-5", "nobody", {"can_disable_thinking": True}),
-        ("messages", "claude-opus-4-1", "claude-opus-4-5", {"max_tokens_default": 8192, "max_tokens_max": 32_000}),
+        ("messages", "claude-haiku-4-5", "claude-opus-4-5", {"efforts": ()}),
+        ("messages", "claude-opus-4-1", "claude-haiku-4-5", {"max_tokens_default": 8192, "max_tokens_max": 32_000}),
         (
             "messages",
             "claude-sonnet-4",
-            "claude-opus-4-5",
+            "claude-haiku-4-5",
             {
                 "temperature_or_top_p": False,
                 "max_tokens_default": 8192,
@@ -328,7 +341,7 @@ WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
             "messages",
             "claude-3-5-sonnet",
             "claude-sonnet-4",
-            WITHOUT_THINKING | {"max_tokens_default": 4096, "max_tokens_max": 8192},
+            {"thinking": "none", "max_tokens_default": 4096, "max_tokens_max": 8192},
         ),
         ("gemini", "gemini-3.6-flash", "nobody", {"efforts": FLASH}),
         ("gemini", "gemini-3-pro", "nobody", ON_3_0),

@@ -56,10 +56,8 @@ RUN_BY_VENDOR = [
     ("gemini", {"file_search": {"file_search_store_names": ["s"]}}),
 ]
 RUN_BY_CLIENT = [
-    ("messages", {"type": "bash_20250124", "name": "bash"}),
-    ("messages", {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"}),
-    ("messages", {"type": "memory_20250818", "name": "memory"}),
-    ("messages", {"type": "computer_20250124", "name": "computer", "display_width_px": 9, "display_height_px": 9}),
+    ("messages", {"type": "bash_20990101", "name": "bash"}),
+    ("messages", {"type": "browser_toolset_20260801"}),
     ("messages", {"type": "novel_20300101", "name": "novel"}),
     ("responses", {"type": "apply_patch"}),
     ("responses", {"type": "local_shell"}),

@@ -7,7 +7,8 @@ from hypothesis import given
 
 import strategies
 from dragoman.wire.json import Malformed
-from dragoman.wire.splice import remove_member, set_member
+from dragoman.wire.pointer import escape
+from dragoman.wire.splice import edit, remove_member, set_member
 
 
 @pytest.mark.parametrize(
@@ -70,3 +71,42 @@ def test_the_rest_is_equal_without_the_removed_member(text):
     for name in value:
         left = {key: item for key, item in value.items() if key != name}
         assert json.loads(remove_member(text.encode(), name)) == left
+
+
+TEXT = b'{ "a" : 1 ,\n "b":{"x":1.50, "y":[1, 2 ,3]}, "c":"z" }'
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, TEXT),
+        ({"/a": None}, TEXT.replace(b'"a" : 1 ,\n ', b"")),
+        ({"/c": None}, TEXT.replace(b', "c":"z"', b"")),
+        ({"/a": b"[2]", "/c": None}, TEXT.replace(b" 1 ", b" [2] ").replace(b', "c":"z"', b"")),
+        ({"/b/x": b"2"}, TEXT.replace(b"1.50", b"2")),
+        ({"/b/x": None}, TEXT.replace(b'"x":1.50, ', b"")),
+        ({"/b/x": None, "/b/y": None}, TEXT.replace(b',\n "b":{"x":1.50, "y":[1, 2 ,3]}', b"").replace(b"1 ", b"1")),
+        ({"/b/y/1": None}, TEXT.replace(b", 2 ,", b" ,")),
+        ({"/b/y/0": None, "/b/y/2": b"9"}, TEXT.replace(b"[1, 2 ,3]", b"[2 ,9]")),
+        ({"/b/n": b"1"}, TEXT.replace(b"]}", b'],"n":1}')),
+        ({"/n/m": b"1", "/n/o": None}, TEXT.replace(b'"z" ', b'"z","n":{"m":1} ')),
+        ({"/q": None, "/q/r": None}, TEXT),
+        ({"/a": None, "/b": None, "/c": None, "/d": b"1"}, b'{ "d":1 }'),
+    ],
+)
+def test_edits_set_and_remove_values_and_keep_every_other_byte(changes, expected):
+    assert edit(TEXT, changes) == expected
+
+
+def test_edits_create_the_object_that_null_leaves_out_and_change_a_duplicate_twice():
+    assert edit(b'{"a":null}', {"/a/b": b"1"}) == b'{"a":{"b":1}}'
+    assert edit(b'{"a":1,"b":2,"a":3}', {"/a": b"0"}) == b'{"a":0,"b":2,"a":0}'
+    assert edit(b'{"a":1,"b":2,"a":3}', {"/a": None}) == b'{"b":2}'
+
+
+@given(strategies.json_texts(), strategies.words)
+def test_an_edit_of_each_member_gives_the_document_with_that_change(text, name):
+    value = json.loads(text)
+    pointer = f"/{escape(name)}"
+    assert json.loads(edit(text.encode(), {pointer: b'"new"'})) == value | {name: "new"}
+    assert json.loads(edit(text.encode(), {pointer: None})) == {key: kept for key, kept in value.items() if key != name}

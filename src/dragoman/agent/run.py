@@ -37,7 +37,7 @@ from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.core.response import Finish, Response
 from dragoman.core.stream import replay
 from dragoman.tools import Execution, Registry
-from dragoman.tools.handler import qualify_name
+from dragoman.tools.handler import list_client_tools, qualify_name
 
 FirstCall = Literal["auto", "required"]
 """Whether the model must start with a call; after the first result it may always answer."""
@@ -56,8 +56,7 @@ def build_request(prompt: str | Sequence[AnyPart], history: Sequence[Message], s
 
 def find_client_tools(request: Request, registry: Registry) -> frozenset[str]:
     """Return the names of the tools that the client runs; a tool that is also in the registry is run here."""
-    declared = (qualify_name(tool.namespace, tool.name) for tool in request.tools if isinstance(tool, Tool))
-    return frozenset(name for name in declared if not registry.has(name))
+    return frozenset(name for name in list_client_tools(request) if not registry.has(name))
 
 
 def add_tools(request: Request, registry: Registry) -> Request:

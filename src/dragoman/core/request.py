@@ -40,10 +40,12 @@ class Tool(Value, frozen=True, kw_only=True, eq=False):
 
 
 class NativeTool(Value, frozen=True, kw_only=True, eq=False):
-    """A tool that the vendor runs (googleSearch, web_search_…, code execution), kept as raw JSON."""
+    """A tool of the vendor's own (googleSearch, web_search_…, bash_…), kept as raw JSON."""
 
     dialect: str
     raw: bytes
+    calls: tuple[str, ...] = ()
+    """The names in its calls, each after its namespace and `__`, if the client runs it and the dialect knows it."""
 
 
 AnyTool = Tool | NativeTool

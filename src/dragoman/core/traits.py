@@ -46,6 +46,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """Sent when the client set none and the target requires one."""
     max_tokens_member: str = "max_completion_tokens"
     """Chat only: which of the two field names for the limit the model takes."""
+    takes_both_limits: bool = False
+    """Chat only: the model takes the other name too."""
 
     later_system: bool = True
     """A system message may follow the first turn."""
@@ -112,6 +114,10 @@ class Traits(Struct, frozen=True, kw_only=True):
     """Top-level property names must match Anthropic's pattern."""
 
     thinking: ThinkingStyle = "none"
+    thinks_by_default: bool = True
+    """The model thinks if the request has no thinking settings."""
+    older_thinking: ThinkingStyle = "none"
+    """A style that the model still accepts from clients of its own dialect."""
     efforts: tuple[Effort, ...] = ()
     can_disable_thinking: bool = True
     thinks_between_tools: bool = False

@@ -277,6 +277,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Its versions of tools that several vendors run, by purpose, such as "search"."""
     is_hosted: Callable[[bytes], bool] | None = None
     """Return whether the vendor runs a tool of its own, given the JSON of its declaration; None if it has none."""
+    declare_client_tool: Callable[[NativeTool], tuple[Tool, ...]] | None = None
+    """Return a tool of its vendor that the client runs as functions with the documented parameters.
+
+    Other dialects get these functions. Return none if the parameters are not documented."""
     shared_fields: Mapping[str, SharedField] = {}
     """Request fields that mean the same in the vendor's other dialect, by pointer; one of the two lists them."""
     image_detail: str = ""

@@ -1,8 +1,9 @@
 """One client connection: parse requests from its bytes and call the handler for one after the other.
 
-An invalid request is rejected with a status, and the connection is closed. Pipelined requests are read up to a size
-limit and answered in order. A request must arrive in time, its head within a timeout and its body at a minimum rate, so
-that slow clients do not occupy connections. A client that does not read its response is disconnected.
+An invalid request is rejected with a status, after the responses to the requests before it, and the connection is
+closed. Pipelined requests are read up to a size limit and answered in order. A request must arrive in time, its head
+within a timeout and its body at a minimum rate, so that slow clients do not occupy connections. A client that does not
+read its response is disconnected.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from msgspec import Struct
 
 from dragoman.http.encoding import ENTITY_HEADERS, BadEncoding, BodyTooLarge, decode_body, encoding_error
 from dragoman.http.exchange import ClientDisconnected, Exchange
-from dragoman.http.message import Headers, Request, decode_headers
+from dragoman.http.message import Headers, Request, decode_headers, is_ambiguous
 from dragoman.http.rejection import RejectionRenderer, render_rejection, render_without_upgrade
 from dragoman.tasks import start_task
 
@@ -92,6 +93,8 @@ class Connection(asyncio.Protocol):
         """Size of the write buffer at `_unread_since`; 0 if the client reads fast enough."""
         self._unread_since = 0.0
         self._is_rejected = False
+        self._rejection = b""
+        """A rejection that waits for the responses to earlier requests."""
         self._is_closing = False
         self.closed = asyncio.Event()
         self.on_message_begin()
@@ -199,6 +202,8 @@ class Connection(asyncio.Protocol):
         by_name = self._headers_by_name = dict(headers)
         if int(by_name.get("content-length", 0)) > self._limits.body:
             self._reject(413)
+        elif is_ambiguous(headers, by_name):
+            self._reject(400)
         elif not _BODY_HEADERS.isdisjoint(by_name) and not self._parser.should_upgrade():
             self._check_body_headers(by_name)
 
@@ -280,6 +285,8 @@ class Connection(asyncio.Protocol):
                 exchange.keeps_alive = False
         self._exchange = None
         self._stage_start = self._loop.time()
+        if self._rejection:
+            self._send_rejection()
         if self._is_reading_paused and not self._transport.is_closing():
             self._is_reading_paused = False
             self._transport.resume_reading()
@@ -306,18 +313,21 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def _reject(self, status: int) -> None:
-        """Send an error response and close; if another response is in progress, only close the connection after it."""
+        """Reject the request that is being received, after the responses to those before it, and close."""
         if self._is_rejected:
             return
-        self._is_rejected = self._is_closing = True
+        self._is_rejected = True
         self._body.clear()
-        if self._exchange is not None:
-            self._exchange.keeps_alive = False
-            return
+        partial_request = Request("", self._url.decode("latin-1"), decode_headers(self._fields))
+        self._rejection = render_rejection(status, partial_request, self._rejection_renderer)
+        if self._exchange is None:
+            self._send_rejection()
+
+    def _send_rejection(self) -> None:
+        self._is_closing = True
         if self._transport.is_closing():
             return
-        partial_request = Request("", self._url.decode("latin-1"), decode_headers(self._fields))
-        self._transport.write(render_rejection(status, partial_request, self._rejection_renderer))
+        self._transport.write(self._rejection)
         self._transport.write_eof()
         self._stop_timer()
         self._timer = self._loop.call_later(_LINGER_SECONDS, self._transport.abort)

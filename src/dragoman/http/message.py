@@ -1,7 +1,8 @@
 """HTTP messages: client requests, origins (scheme, host and port), headers and response heads."""
 
+import re
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from http import HTTPStatus
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -39,6 +40,28 @@ class Request(Struct):
     def header(self, name: str, default: str = "") -> str:
         """Return the value of the first header with this lower-case name."""
         return first_header(self.headers, name, default)
+
+
+_HOST = re.compile(r"(?:\[[0-9a-f:.]+\]|[^\s\[\]:/?#@\\,]*)(?::[0-9]{1,5})?", re.IGNORECASE)
+_SINGLE_HEADERS = ("host", "transfer-encoding")
+
+
+def is_ambiguous(headers: Headers, headers_by_name: dict[str, str]) -> bool:
+    """Return whether two servers could read the headers differently.
+
+    So are a missing, repeated or invalid `host`, and two transfer-encodings.
+    """
+    if not _is_valid_host(headers_by_name.get("host")):
+        return True
+    if len(headers_by_name) == len(headers):
+        return False
+    names = [name for name, _ in headers]
+    return any(names.count(name) > 1 for name in _SINGLE_HEADERS)
+
+
+@lru_cache(256)
+def _is_valid_host(host: str | None) -> bool:
+    return host is not None and _HOST.fullmatch(host) is not None
 
 
 PORTS = {"http": 80, "https": 443}

@@ -109,9 +109,9 @@ class Ledger(Struct, eq=False):
         else:
             self._entries[_Entry((where,), what, "dropped", leaves=len(leaves))] = None
 
-    def report_approximated(self, where: str, what: str) -> None:
+    def report_approximated(self, where: str, what: str, grade: Grade | None = None) -> None:
         """Report that the value at `where` is sent in another form."""
-        self._entries[_Entry((where,), what, "approximated", leaves=1)] = None
+        self._entries[_Entry((where,), what, "approximated", leaves=1, grade=grade)] = None
 
     def report_approximated_once(self, where: str, what: str) -> None:
         """Report that the value at `where` is sent in another form, unless `what` was reported before."""

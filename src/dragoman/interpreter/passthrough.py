@@ -16,6 +16,7 @@ from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.ledger import Ledger, open_request_ledger
 from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.pairing import NO_LOSSES, pair_calls
+from dragoman.interpreter.same_dialect import adapt_to_model
 from dragoman.interpreter.signature_envelopes import ENVELOPE_MARKER, remove_foreign_envelopes
 from dragoman.interpreter.tool_errors import build_problem, find_all_faults
 from dragoman.interpreter.tools_cache import ToolsCache
@@ -78,11 +79,11 @@ def pair_request(call: Call, dialect: Dialect, model: str) -> tuple[Call, tuple[
     return dialect.render_request(structs.replace(request, messages=tuple(found)), traits), ledger.losses()
 
 
-def pass_on(task: TranslationTask, _links: Links | None) -> Translation:
-    """Forward a request in its own dialect: the same bytes, except for foreign signatures and an envelope."""
+def pass_on(task: TranslationTask, cache: ToolsCache, _links: Links | None) -> Translation:
+    """Forward a request in its own dialect: the same bytes, but for foreign signatures, an envelope and a new model."""
     call, dialect, model = task.call, task.source, task.model
     ledger = open_request_ledger(dialect, call.body)
-    forwarded, request = remove_foreign_signatures(call, dialect, model, ledger), None
+    forwarded, request = adapt_own(task, ledger, cache), None
     unwrapped = dialect.unwrap(forwarded) if dialect.unwrap is not None else None
     if unwrapped is not None:
         request = dialect.parse_request(call)
@@ -95,6 +96,13 @@ def pass_on(task: TranslationTask, _links: Links | None) -> Translation:
     return Translation(
         call=_replace_model(forwarded, model, dialect) if model else forwarded, losses=losses, request=request
     )
+
+
+def adapt_own(task: TranslationTask, ledger: Ledger, cache: ToolsCache) -> Call:
+    """Return a request of the target's own dialect without foreign signatures, and as another model accepts it."""
+    call, dialect, model = task.call, task.source, task.model
+    call = remove_foreign_signatures(call, dialect, model, ledger)
+    return adapt_to_model(call, dialect, model, ledger, cache) if model else call
 
 
 def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: Ledger) -> Call:

@@ -23,7 +23,7 @@ def adapt_sampling(sampling: Sampling, adaptation: Adaptation, thinking: Thinkin
     if _UNSET in (sampling.top_p, sampling.top_k):
         unset = {name: None for name in ("top_p", "top_k") if getattr(sampling, name) == _UNSET}
         sampling = structs.replace(sampling, **unset)
-    for name in _list_rejected(traits.sampling if thinking is None else _find_accepted_parameters(thinking, traits)):
+    for name in _list_rejected(_find_accepted_parameters(thinking, traits)):
         value = getattr(sampling, name)
         if value is None or value == ():
             continue
@@ -88,8 +88,10 @@ def _adapt_stops(stops: tuple[str, ...], adaptation: Adaptation) -> tuple[str, .
     return tuple(kept)
 
 
-def _find_accepted_parameters(thinking: Thinking, traits: Traits) -> frozenset[str]:
+def _find_accepted_parameters(thinking: Thinking | None, traits: Traits) -> frozenset[str]:
     """Return the sampling parameters a model accepts, which depends on whether thinking is on."""
+    if thinking is None or (thinking.mode is None and thinking.effort is None):
+        return traits.sampling if traits.thinks_by_default else traits.sampling | traits.unthinking_sampling
     if thinking.mode in ("adaptive", "enabled"):
         return traits.sampling - traits.thinks_without
     return traits.sampling | traits.unthinking_sampling if thinking.effort == "none" else traits.sampling

@@ -47,8 +47,7 @@ class RequestHistory:
     """Ids of sections in the cached prefix that were treated as unsigned, and that the signer must still look up."""
 
     def __init__(self, task: TranslationTask, cache: PrefixCache, read_tools: ReadTools) -> None:
-        signer = task.signer if task.source is not task.target else None
-        self._signer = None if signer is None or signer.is_empty else signer
+        self._signer = task.signer if task.signer is not None and not task.signer.is_empty else None
         self._call = task.call
         self._source = task.source
         self._cache = cache

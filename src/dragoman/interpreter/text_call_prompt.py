@@ -18,6 +18,7 @@ from dragoman.interpreter.media import find_document_text
 from dragoman.interpreter.pairing import pair_calls
 from dragoman.interpreter.signature_envelopes import UNSIGNED
 from dragoman.interpreter.text_calls.reader import TextCallReader
+from dragoman.interpreter.tool_kinds import declare_client_tools
 from dragoman.interpreter.tools import adapt_request_tools
 from dragoman.interpreter.undo import TextCallSettings, Undo
 from dragoman.wire import json
@@ -111,13 +112,14 @@ class DescribedRequest(Struct, frozen=True):
 def describe_tools(request: Request, source_issuer: str, traits: Traits, ledger: Ledger) -> DescribedRequest | None:
     """Return the request with the client's tools, calls and results as text; None if it has none of them."""
     form = traits.text_calls
-    functions = tuple(tool for tool in request.tools if isinstance(tool, Tool))
-    has_calls = any(_is_call_or_result(part) for message in request.messages for part in message.parts)
-    if not form or not (functions or has_calls):
-        return None
     # Text can express almost any name and any schema, but it enforces nothing.
     row = Traits(dialect="", name_max=256, name_symbols="_-.:/", failed_results=True)
     adaptation = Adaptation(row, ledger, source_issuer, can_force=False)
+    tools = declare_client_tools(request.tools, adaptation) if form else ()
+    functions = tuple(tool for tool in tools if isinstance(tool, Tool))
+    has_calls = any(_is_call_or_result(part) for message in request.messages for part in message.parts)
+    if not form or not (functions or has_calls):
+        return None
     mode = request.tool_choice.mode if request.tool_choice is not None else None
     described: tuple[Tool, ...] = ()
     if functions and mode != "none":
@@ -125,7 +127,7 @@ def describe_tools(request: Request, source_issuer: str, traits: Traits, ledger:
         described = tuple(tool for tool in adapted if isinstance(tool, Tool))
     history = _drop_bare_thoughts(request.messages, ledger) if traits.turns == "items" else request.messages
     turns = _HistoryRenderer(adaptation, form).render(history)
-    natives = tuple(tool for tool in request.tools if not isinstance(tool, Tool))
+    natives = tuple(tool for tool in tools if not isinstance(tool, Tool))
     choice = request.tool_choice if natives and (mode == "none" or not functions) else None
     text_request = structs.replace(request, messages=tuple(turns), tools=natives, tool_choice=choice)
     if not described:

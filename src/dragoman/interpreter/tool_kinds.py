@@ -3,23 +3,28 @@
 Each dialect has its own counterparts of other vendors' tools in `compat.py`.
 """
 
+from collections.abc import Sequence
+
 from msgspec import structs
 
 from dragoman.core.request import AnyTool, NativeTool, Tool, ToolChoice
 from dragoman.core.traits import Traits
 from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.adaptation import NO_LIMIT, Adaptation
+from dragoman.interpreter.ids import hash_text
 from dragoman.interpreter.schema.conversion import ConvertedSchema
 from dragoman.interpreter.schema.limits import measure_complexity
 from dragoman.interpreter.schema.openapi import to_openapi
 from dragoman.interpreter.schema.plain import to_json_schema
 from dragoman.interpreter.schema.roots import is_openai_strict, to_anthropic_output, to_openai_strict
+from dragoman.interpreter.undo import qualify_name
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
 
 HOSTED_TOOL = "a tool that only its own vendor runs"
 UNKNOWN_TOOL = "the target has no such kind of tool"
 """Why a vendor's own tool is dropped: the vendor runs it, or the client does."""
+DECLARED = "declared as a function with the documented parameters"
 
 
 def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
@@ -32,6 +37,39 @@ def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
         for pointer in list_settings(tool):
             adaptation.ledger.report_dropped(tool.where + pointer, "settings of a vendor's own tool are not translated")
     return found
+
+
+def declare_client_tools(tools: Sequence[AnyTool], adaptation: Adaptation) -> list[AnyTool]:
+    """Return the tools with each vendor's own tool that the client runs replaced by functions, for another target.
+
+    A function gets an alias if the client has another tool of that name.
+    """
+    declared: list[AnyTool] = []
+    taken = {qualify_name(tool.name, tool.namespace) for tool in tools if isinstance(tool, Tool)}
+    for tool in tools:
+        functions = _find_functions(tool, adaptation.traits.dialect) if isinstance(tool, NativeTool) else ()
+        if not functions:
+            declared.append(tool)
+            continue
+        adaptation.ledger.report_approximated_field("tool.type", DECLARED, tool, "informational")
+        for function in functions:
+            name = qualify_name(function.name, function.namespace)
+            if name in taken:
+                alias = f"{name}_{hash_text(name, 8)}"
+                adaptation.names[alias] = (function.namespace, function.name)
+                adaptation.ledger.report_approximated(tool.where, f"another tool is named {name!r}: sent as {alias!r}")
+                declared.append(structs.replace(function, name=alias, namespace=""))
+            else:
+                declared.append(function)
+            taken.add(name)
+    return declared
+
+
+def _find_functions(tool: NativeTool, target: str) -> tuple[Tool, ...]:
+    dialect = DIALECTS.get(tool.dialect)
+    if dialect is None or dialect.declare_client_tool is None or dialect.name == target:
+        return ()
+    return dialect.declare_client_tool(tool)
 
 
 def _is_hosted(tool: NativeTool) -> bool:

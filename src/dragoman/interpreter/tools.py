@@ -28,6 +28,7 @@ from dragoman.interpreter.tool_kinds import (
     StrictBudget,
     adapt_custom,
     adapt_native,
+    declare_client_tools,
     drop_conflicts,
     is_strict,
     make_strict,
@@ -88,6 +89,8 @@ def adapt_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTo
     traits = adaptation.traits
     own = Adaptation(traits, adaptation.ledger.fork(), adaptation.source_issuer, tool_set=adaptation.tool_set)
     distinct = _drop_duplicates(tools, own)
+    if any(isinstance(tool, NativeTool) for tool in distinct):
+        distinct = declare_client_tools(distinct, own)
     each = _adapt_each(distinct, own)
     if any(isinstance(tool, NativeTool) for tool in each):
         each = drop_conflicts(each, own)

@@ -18,7 +18,7 @@ from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger, open_request_ledger
 from dragoman.interpreter.loss_report import reject_losses
-from dragoman.interpreter.passthrough import pass_on, remove_foreign_signatures
+from dragoman.interpreter.passthrough import adapt_own, pass_on
 from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.request_history import RequestHistory
 from dragoman.interpreter.signatures import (
@@ -58,7 +58,7 @@ class ParsedRequest:
         self._task = task
         self._tools = caches.tools
         call, source = task.call, task.source
-        signer = self._signer = task.signer if source is not task.target else None
+        signer = self._signer = task.signer
         if len(call.body) < 2 * caches.prefixes.min_bytes:
             self.request = source.parse_request(call, read_tools=self._read_tools)
             """The request as the client sent it, without stored signatures."""
@@ -88,20 +88,17 @@ class ParsedRequest:
         traits = traits_for(target.name, task.model or self.request.model)
         request = self._restore_signatures(traits) if self.unsigned else self.request
         ledger = open_request_ledger(source, task.call.body)
-        if source is target:
-            adapted, undo = structs.replace(request, model=task.model or request.model), NO_UNDO
-        else:
-            whole = request
-            if not request.messages or source.read_declared_tools is not None:
-                whole = complete_request(request, source, ledger)
-            tool_set, tools_cache = self.tool_set, self._tools
-            adaptation = Adaptation(
-                traits, ledger, source.issuer, task.model, links=links, tool_set=tool_set, tools_cache=tools_cache
-            )
-            prefix_of = None
-            if self._history is not None:
-                prefix_of = partial(self._history.translate_prefix, whole.messages, target, traits, links=links)
-            adapted, undo = adapt(whole, adaptation, prefix_of)
+        whole = request
+        if not request.messages or source.read_declared_tools is not None:
+            whole = complete_request(request, source, ledger)
+        tool_set, tools_cache = self.tool_set, self._tools
+        adaptation = Adaptation(
+            traits, ledger, source.issuer, task.model, links=links, tool_set=tool_set, tools_cache=tools_cache
+        )
+        prefix_of = None
+        if self._history is not None:
+            prefix_of = partial(self._history.translate_prefix, whole.messages, target, traits, links=links)
+        adapted, undo = adapt(whole, adaptation, prefix_of)
         call, losses = _render(adapted, traits, ledger, task)
         return Translation(call=call, losses=losses, undo=undo, request=request, tool_set=self.tool_set)
 
@@ -156,8 +153,9 @@ def parse_request(task: TranslationTask, caches: Caches | None = None) -> Parsed
     """Parse a request; it can be translated when its links are fetched and its missing signatures looked up."""
     if task.text_calls:
         return PendingRequest(partial(_translate_as_text, task))
-    if task.source is task.target and not task.form:
-        return PendingRequest(partial(pass_on, task))
+    if task.source is task.target:
+        forward = _put_into_envelope if task.form else pass_on
+        return PendingRequest(partial(forward, task, (caches or CACHES).tools))
     return ParsedRequest(task, caches or CACHES)
 
 
@@ -191,6 +189,16 @@ def render(adapted: Request, traits: Traits, target: Dialect, form: str) -> Call
     return target.render_request(adapted, traits)
 
 
+def _put_into_envelope(task: TranslationTask, cache: ToolsCache, _links: Links | None) -> Translation:
+    """Translate a request of the target's own dialect for a target that takes requests in an envelope."""
+    source = task.source
+    ledger = open_request_ledger(source, task.call.body)
+    request = source.parse_request(adapt_own(task, ledger, cache))
+    adapted = structs.replace(request, model=task.model or request.model)
+    call, losses = _render(adapted, traits_for(source.name, adapted.model), ledger, task)
+    return Translation(call=call, losses=losses, request=request)
+
+
 def _translate_as_text(task: TranslationTask, links: Links | None) -> Translation:
     """Translate a request for a model without tool support: its tools are described in the prompt.
 
@@ -198,7 +206,7 @@ def _translate_as_text(task: TranslationTask, links: Links | None) -> Translatio
     """
     source, target = task.source, task.target
     ledger = open_request_ledger(source, task.call.body)
-    call = remove_foreign_signatures(task.call, source, task.model, ledger) if source is target else task.call
+    call = adapt_own(task, ledger, CACHES.tools) if source is target else task.call
     request = source.parse_request(call)
     model = task.model or request.model
     traits = traits_for(target.name, model, task.text_calls)

@@ -128,10 +128,11 @@ def find_host_names(listen_host: str, configured: Iterable[str]) -> frozenset[st
 
 def _strip_port(host: str) -> str:
     if host.startswith("["):
-        inner, _, rest = host[1:].partition("]")
+        inner, bracket, rest = host[1:].partition("]")
         # Only a port may follow the bracket: other parsers may interpret anything else differently.
-        return inner if not rest or (rest[0] == ":" and rest[1:].isdecimal()) else host
-    return host.rpartition(":")[0] if host.count(":") == 1 else host
+        return inner if bracket and (not rest or (rest[0] == ":" and rest[1:].isdecimal())) else host
+    name, _, port = host.partition(":")
+    return name if port.isdecimal() else host
 
 
 def _find_keys(request: Request) -> set[str]:

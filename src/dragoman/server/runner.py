@@ -24,6 +24,8 @@ from dragoman.tasks import start_task
 from dragoman.tools import Handler
 
 _LAST_PORT = 65535
+_MIN_KEY_LENGTH = 16
+"""Characters of a client key if the server is reachable from the network."""
 
 
 class RunningGateway:
@@ -85,7 +87,7 @@ async def running(  # noqa: PLR0913  all but the configuration are keyword optio
 
 
 def listen_address(config: Config) -> tuple[str, int]:
-    """Return the configured host and port; raises `ConfigError` for an address other than loopback without a key."""
+    """Return the configured host and port; an address other than loopback without strong keys is a `ConfigError`."""
     host, colon, port = config.server.listen.rpartition(":")
     host = host.strip("[]")
     if not colon or not host or not port.isdecimal() or int(port) > _LAST_PORT:
@@ -95,6 +97,14 @@ def listen_address(config: Config) -> tuple[str, int]:
         raise ConfigError(
             config.source, "server.keys", f"{host} is reachable from the network; add a key, or listen on 127.0.0.1"
         )
+    if host not in LOOPBACK_HOSTS:
+        for at, table in enumerate(config.keys):
+            if not table.key.startswith(HASH_PREFIX) and len(table.key.strip()) < _MIN_KEY_LENGTH:
+                message = (
+                    f"a key of fewer than {_MIN_KEY_LENGTH} characters can be guessed, and {host} is reachable from "
+                    "the network; create one with `dragoman config hash-key --new`, or listen on 127.0.0.1"
+                )
+                raise ConfigError(config.source, f"server.keys[{at}]", message)
     return host, int(port)
 
 

@@ -19,7 +19,7 @@ from typing import Any, Self, TypedDict
 from msgspec import Struct, structs
 
 from dragoman.core.parts import ToolCall
-from dragoman.core.request import Tool
+from dragoman.core.request import NativeTool, Request, Tool
 from dragoman.guard import attempt
 
 NAMESPACE_SEPARATOR = "__"
@@ -29,6 +29,13 @@ NAMESPACE_SEPARATOR = "__"
 def qualify_name(namespace: str, name: str) -> str:
     """Return `namespace__name`, or the name alone without a namespace."""
     return f"{namespace}{NAMESPACE_SEPARATOR}{name}" if namespace else name
+
+
+def list_client_tools(request: Request) -> frozenset[str]:
+    """Return the names of the tools that a request declares and the client runs, its vendor's own among them."""
+    functions = (qualify_name(tool.namespace, tool.name) for tool in request.tools if isinstance(tool, Tool))
+    natives = (name for tool in request.tools if isinstance(tool, NativeTool) for name in tool.calls)
+    return frozenset((*functions, *natives))
 
 
 class ToolDefinitionError(ValueError):

@@ -1,4 +1,4 @@
-"""Insert raw values into a JSON document: set one member and keep every other byte, or insert many by pointer."""
+"""Change raw values in a JSON document: set or remove some and keep every other byte, or insert many by pointer."""
 
 import re
 import sys
@@ -44,6 +44,59 @@ def remove_member(body: bytes, name: str) -> bytes:
             before = body[:key].rstrip()
             body = before.removesuffix(b",") + body[end:]
     return body
+
+
+def edit(body: bytes, changes: Mapping[str, bytes | None]) -> bytes:
+    """Return `body` with the values at these pointers set, or removed if None; every other byte is unchanged.
+
+    A missing member is added at the end of its object, and missing objects above it are created. An object or array
+    that becomes empty is removed. A duplicate key is changed twice.
+    """
+    direct: dict[str, bytes | None] = {}
+    deeper: dict[str, dict[str, bytes | None]] = {}
+    for pointer, raw in changes.items():
+        token, slash, rest = pointer[1:].partition("/")
+        if slash:
+            deeper.setdefault(unescape(token), {})["/" + rest] = raw
+        else:
+            direct[unescape(token)] = raw
+    is_object = first_byte(body) == b"{"
+    values = [*(_iterate_members(body) if is_object else _iterate_items(body))]
+    first, end = (values[0][1], values[-1][3]) if values else (_skip_space(body, 0) + 1,) * 2
+    output: list[bytes] = []
+    for index, (name, before, start, stop) in enumerate(values):
+        value = direct[name] if name in direct else body[start:stop]
+        if value is not None and name in deeper:
+            value = _edit_below(value, deeper[name])
+        if value is not None:
+            separator = body[values[index - 1][3] : before] if output else b""
+            output.append(separator + body[before:start] + value)
+    if is_object:
+        present = {name for name, *_ in values}
+        added = direct | {name: _edit_below(b"{}", below) for name, below in deeper.items()}
+        for name, value in added.items():
+            if name not in present and value is not None:
+                output.append((b"," if output else b"") + encode(name) + b":" + value)
+    return body[:first] + b"".join(output) + body[end:]
+
+
+def _edit_below(value: bytes, changes: Mapping[str, bytes | None]) -> bytes | None:
+    """Return an edited object or array, of null as of an empty object; None if nothing is left in it."""
+    if first_byte(value) not in (b"{", b"["):
+        value = b"{}"
+    edited = edit(value, changes)
+    has_content = decode_object(edited) if first_byte(edited) == b"{" else decode_array(edited)
+    return edited if has_content else None
+
+
+def _iterate_items(body: bytes) -> Iterator[tuple[str, int, int, int]]:
+    """Yield the items of a JSON array as `_iterate_members` yields members; the name of an item is its index."""
+    position = _skip_space(body, 0) + 1
+    for index, raw in enumerate(decode_array(Raw(body))):
+        start = _skip_space(body, position)
+        end = start + len(bytes(raw))
+        yield str(index), start, start, end
+        position = _skip_space(body, end) + 1
 
 
 def _iterate_members(body: bytes) -> Iterator[tuple[str, int, int, int]]:

@@ -92,6 +92,14 @@ def test_a_call_that_never_gets_a_name_fails_the_reply():
     assert failure(calls({"index": 0, "id": "a", "args": "{}"}), TOOLS).kind == "malformed_reply"
 
 
+def test_an_entry_without_name_arguments_and_id_is_no_call():
+    nothing = chunk({"tool_calls": [{"index": 0, "id": "", "type": "function"}]})
+    response = read(chunk({"content": "a"}), nothing, STOP)
+    assert response.parts == (Text(text="a"),)
+    assert response.finish.reason == "stop"
+    assert failure(chunk({"tool_calls": [{"index": 0, "x": 1}]}), TOOLS).kind == "malformed_reply"
+
+
 def test_calls_that_interleave_stay_apart():
     response = read(
         calls({"index": 0, "id": "a", "name": "f"}),

@@ -211,8 +211,11 @@ def test_legacy_calls_finish_as_function_call():
     assert choice["message"]["function_call"] == {"name": "f", "arguments": "{}"}
 
 
-def test_an_empty_function_call_is_none():
+def test_an_empty_function_call_and_an_empty_entry_of_the_calls_are_none():
     assert reply({"content": "x", "function_call": {"name": "", "arguments": ""}}).parts == (Text(text="x"),)
+    for entry in ({"id": "", "type": "function"}, {"function": {"name": "", "arguments": None}}):
+        parts = reply({"tool_calls": [{"type": "mcp"}, entry, function("f", "{}")]}).parts
+        assert [type(part) for part in parts] == [Opaque, ToolCall]
 
 
 def test_reasoning_comes_first_and_is_not_doubled():

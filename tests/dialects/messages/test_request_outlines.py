@@ -216,7 +216,7 @@ Request model='m' tool_choice=ToolChoice(where='/tool_choice', mode='required', 
   Tool where='/tools/0' spelling=' description' name='f' parameters=b'{"type": "object"}' strict=False cache='1h'
   Tool where='/tools/1' spelling='custom bare' name='g' description='d'
   Tool where='/tools/2' extras=messages{'/input_examples': '[1]', '/defer_loading': 'true', '/allowed_callers': '["x"]', '/eager_input_streaming': 'true'} name='h' parameters=b'{}'
-  NativeTool where='/tools/3' dialect='messages' raw=b'{"type": "bash_20250124", "name": "bash"}'
+  NativeTool where='/tools/3' dialect='messages' raw=b'{"type": "bash_20250124", "name": "bash"}' calls=('bash')
 """
     )
     assert (

@@ -7,6 +7,7 @@ from dragoman.config import Config, ConfigError, KeyTable, ServerTable
 from dragoman.server.runner import listen_address
 
 BODY = {"model": "gem", "messages": [{"role": "user", "content": "hello"}]}
+STRONG = (KeyTable(key="secret-of-16-characters", name="one"),)
 KEYS = (KeyTable(key="secret-one", name="one"), KeyTable(key="secret-two", name="two", models=("gem*",), concurrency=1))
 
 
@@ -100,7 +101,16 @@ def test_health_needs_no_key(locked):
 def test_listening_on_a_public_address_requires_a_key(listen):
     with pytest.raises(ConfigError, match="add a key"):
         listen_address(Config(server=ServerTable(listen=listen)))
-    assert listen_address(Config(server=ServerTable(listen=listen), keys=KEYS))[1] == 1
+    assert listen_address(Config(server=ServerTable(listen=listen), keys=STRONG))[1] == 1
+
+
+@pytest.mark.parametrize("key", ["               ", "fifteen-letters", " " * 20])
+def test_a_short_or_blank_key_is_refused_on_a_public_address_only(key):
+    keys = (KeyTable(key="a" * 16, name="long"), KeyTable(key=key, name="short"))
+    with pytest.raises(ConfigError, match=r"keys\[1\].*16 characters"):
+        listen_address(Config(server=ServerTable(listen="0.0.0.0:1"), keys=keys))
+    assert listen_address(Config(server=ServerTable(listen="127.0.0.1:1"), keys=keys))[1] == 1
+    assert listen_address(Config(server=ServerTable(listen="0.0.0.0:1"), keys=keys[:1]))[1] == 1
 
 
 @pytest.mark.parametrize("listen", ["8741", "localhost", ":1", "host:x", "127.0.0.1:65536"])

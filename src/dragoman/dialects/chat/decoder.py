@@ -345,7 +345,7 @@ class ChatDecoder(FrameDecoder):
             raise Problem("malformed_reply", _CUT_OFF)
         if not self._started:
             self._start(wire_reply.ChatChunk())
-        calls = self._calls.calls
+        calls = [call for call in self._calls.calls if not call.is_blank()]
         for call in calls:
             if not call.name:
                 raise Problem("malformed_reply", "a tool call has no name")

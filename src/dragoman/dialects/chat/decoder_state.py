@@ -102,6 +102,10 @@ class StreamedCall:
             self.pieces.append(text)
             self.size += len(text)
 
+    def is_blank(self) -> bool:
+        """Return whether the server sent an entry of the list with nothing in it: LM Studio does, and it is no call."""
+        return not (self.name or self.id or self.pieces or self.fields or self.signature is not None)
+
     def has_arguments(self, text: str) -> bool:
         """Return whether the arguments so far equal `text`."""
         return len(text) == self.size and text == "".join(self.pieces)

@@ -35,7 +35,7 @@ from dragoman.dialects.chat.parts import (
 )
 from dragoman.dialects.chat.reasoning_details import read_details, write_details
 from dragoman.dialects.chat.request import read_content
-from dragoman.dialects.chat.wire import NAME
+from dragoman.dialects.chat.wire import NAME, ReplyCall
 from dragoman.wire.json import Malformed, decode_array, decode_object, encode, is_json, peek
 from dragoman.wire.shape import get_raw_members, non_null_bytes
 from dragoman.wire.splice import graft
@@ -84,7 +84,7 @@ def parse_response(body: bytes) -> Response:
         extras.update(unread.rest())
     finish = read_finish(
         choice.finish_reason,
-        has_call=bool(message.tool_calls) or ToolCall in map(type, parts),
+        has_call=any(type(part) is ToolCall or part.spelling == Spelling.CALL for part in parts),
         has_refusal=Refusal in map(type, parts),
         stopped_by=non_null_bytes(choice.stop_reason),
     )
@@ -135,7 +135,8 @@ def _read_message(
     if message.refusal:
         parts.append(Refusal(text=message.refusal, where=f"{where}/refusal"))
     for index, call in enumerate(message.tool_calls or ()):
-        parts.append(_require_name(read_call(call, f"{where}/tool_calls/{index}", unread)))
+        if not _is_blank(call):
+            parts.append(_require_name(read_call(call, f"{where}/tool_calls/{index}", unread)))
     if message.function_call is not None and (message.function_call.name or message.function_call.arguments):
         parts.append(_require_name(read_legacy_call(message.function_call, f"{where}/function_call", unread)))
     if message.annotations:
@@ -167,6 +168,14 @@ def _read_content(message: wire_reply.ReplyMessage, where: str, unread: Unread |
             yield part
         elif part.text or part.extras:
             yield structs.replace(part, spelling=Spelling.PART)
+
+
+def _is_blank(call: ReplyCall) -> bool:
+    """Return whether an entry of the list has nothing in it: LM Studio sends such entries, and they are no calls."""
+    function = call.function
+    if call.id or call.type not in (None, "function") or call.custom is not None or call.extra_content is not None:
+        return False
+    return function is None or not (function.name or function.arguments)
 
 
 def _require_name(call: ToolCall | Opaque) -> ToolCall | Opaque:

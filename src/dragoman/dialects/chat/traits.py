@@ -58,7 +58,15 @@ _GPT_CHAT = structs.replace(
     custom_tools=True,
     grammars=True,
 )
-_GPT_4 = structs.replace(_GPT_CHAT, custom_tools=False, grammars=False, verbosity=False, thinking="none", efforts=())
+_GPT_4 = structs.replace(
+    _GPT_CHAT,
+    takes_both_limits=True,
+    custom_tools=False,
+    grammars=False,
+    verbosity=False,
+    thinking="none",
+    efforts=(),
+)
 _GPT_REASONING = structs.replace(
     _GPT_CHAT,
     sampling=frozenset({"max_tokens", "seed"}),
@@ -83,11 +91,15 @@ ROWS = (
     ("gpt-[34]*", _GPT_4),
     ("chatgpt-4o*", _GPT_4),
     ("gpt-5.[1-9][0-9]*", _GPT_NEWEST),
-    ("gpt-5.[45]*", _GPT_5_4),
+    ("gpt-5.4-c*", _GPT_5_4),
+    ("gpt-5.4*", structs.replace(_GPT_5_4, thinks_by_default=False)),
+    ("gpt-5.5*", _GPT_5_4),
     ("gpt-5.[6-9]*", _GPT_NEWEST),
     ("gpt-5.1-codex-max*", _GPT_REASONING),
-    ("gpt-5.1*", _GPT_5_1),
-    ("gpt-5.*", _GPT_REASONING),
+    ("gpt-5.1-c*", _GPT_5_1),
+    ("gpt-5.1*", structs.replace(_GPT_5_1, thinks_by_default=False)),
+    ("gpt-5.*-c*", _GPT_REASONING),
+    ("gpt-5.*", structs.replace(_GPT_REASONING, thinks_by_default=False)),
     ("gpt-5*", _GPT_5),
     ("gpt-oss*", _COMPATIBLE),
     ("gpt-6-astra*", structs.replace(_GPT_NEWEST, efforts=_ALWAYS_THINKS, tools_elsewhere=_RESPONSES)),

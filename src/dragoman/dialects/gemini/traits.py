@@ -60,6 +60,7 @@ _GEMINI = Traits(
 _GEMINI_3 = structs.replace(
     _GEMINI,
     sampling=ALL_SAMPLING | {"top_k"},
+    older_thinking="budget",
     prefill=True,
     results_apart=False,
 )
@@ -79,6 +80,7 @@ _GEMINI_2_5 = structs.replace(
     sends_ids=False,
     signed_calls=False,
     thinking="budget",
+    older_thinking="none",
     efforts=EFFORTS,
     can_disable_thinking=True,
     budget_max=24_576,

@@ -15,6 +15,7 @@ from dragoman.dialects.api import (
     read_page_size,
 )
 from dragoman.dialects.messages import compat
+from dragoman.dialects.messages.client_tools import declare_client_tool
 from dragoman.dialects.messages.decoder import MessagesDecoder
 from dragoman.dialects.messages.encoder import MessagesEncoder
 from dragoman.dialects.messages.errors import MAPPED_ERROR_TYPES, build_error, parse_error
@@ -103,6 +104,7 @@ DIALECT = Dialect(
         citations=True,
         citation_facts=frozenset({"quote"}),
         stop_sequence=True,
+        namespaces=True,
         finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused", "paused"}),
     ),
     pointers=POINTERS,
@@ -137,4 +139,5 @@ DIALECT = Dialect(
     informational_replies=compat.INFORMATIONAL_REPLIES,
     vendor_tools=compat.VENDOR_TOOLS,
     is_hosted=compat.is_hosted,
+    declare_client_tool=declare_client_tool,
 )

@@ -23,6 +23,7 @@ IMPLIED = {
     "/tools/#/input_examples": Implied(([],), reasons.SAYS_NOTHING),
     "/messages/#/content/#/caller": Implied(({"type": "direct"},), reasons.CALLED_BY_MODEL),
     "/messages/#/content/#/citations": Implied(({"enabled": False},), reasons.NOTHING_EXTRA),
+    "/messages/#/content/#/toolset_name": Implied(("computer", "browser"), "the call names it"),
 }
 """No row for a field whose effect the caller loses, however common it is: cache breakpoints, keys, labels."""
 

@@ -96,7 +96,9 @@ class MessagesEncoder(Encoder):
                 return self._write_block_start(part, TextBlock(""))
             case ToolCall():
                 self._open(b"input_json_delta", b"partial_json")
-                return self._write_block_start(part, ToolUseBlock(part.id, part.name, _EMPTY_INPUT))
+                return self._write_block_start(
+                    part, ToolUseBlock(part.id, part.name, _EMPTY_INPUT, toolset_name=part.namespace or None)
+                )
             case Reasoning(redacted=False):
                 self._open(b"thinking_delta", b"thinking")
                 return self._write_block_start(part, ThinkingBlock("", ""))

@@ -126,6 +126,7 @@ def _read_call(block: ToolUseBlock, where: str, unread: Unread | None) -> ToolCa
         id=block.id,
         name=block.name,
         arguments=bytes(block.input).decode(),
+        namespace=block.toolset_name or "",
         cache=read_cache_mark(block.cache_control),
     )
 
@@ -303,7 +304,9 @@ def _write_call(part: ToolCall) -> ToolUseBlock | None:
     if not part.complete:
         return None
     arguments = Raw(part.arguments.encode()) if part.arguments else ABSENT
-    return ToolUseBlock(part.id, part.name, arguments, write_cache_mark(part.cache))
+    return ToolUseBlock(
+        part.id, part.name, arguments, write_cache_mark(part.cache), toolset_name=part.namespace or None
+    )
 
 
 def _write_reasoning(part: Reasoning) -> ThinkingBlock | RedactedBlock | None:

@@ -9,12 +9,13 @@ names of optional members that were sent empty, and "no model" or "no stream" if
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import Raw
+from msgspec import Raw, structs
 from msgspec.json import Decoder
 
 from dragoman.core.parts import AnyPart, Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
+from dragoman.dialects.messages.client_tools import is_client_tool, list_calls
 from dragoman.dialects.messages.fields import (
     METADATA_FIELDS,
     find_thread_references,
@@ -48,7 +49,8 @@ def read_tools(raw: bytes, where: str) -> tuple[Tool | NativeTool, ...]:
 def _read_tool(raw: Raw, where: str) -> Tool | NativeTool:
     shape, fields = _TOOL.read_at(raw, where)
     if shape.type not in (None, "custom"):
-        return NativeTool(where=where, dialect=NAME, raw=bytes(raw))
+        native = NativeTool(where=where, dialect=NAME, raw=bytes(raw))
+        return structs.replace(native, calls=list_calls(native)) if is_client_tool(shape.type) else native
     if not shape.name:
         raise Malformed("the tool has no name", where + "/name")
     fields.update(get_raw_members(shape) or {})

@@ -103,6 +103,7 @@ class ToolUseBlock(Wire, tag_field="type", tag="tool_use"):
     input: Raw = ABSENT
     cache_control: CacheControl | None = None
     caller: Raw = ABSENT
+    toolset_name: str | None = None
 
 
 ResultBlock = TextBlock | ImageBlock | DocumentBlock | Unknown

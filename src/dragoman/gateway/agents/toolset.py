@@ -18,13 +18,13 @@ from dragoman.agent.config import Price
 from dragoman.core.losses import Loss
 from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, Request, Tool, count_leading_systems
+from dragoman.core.request import Message, Request, count_leading_systems
 from dragoman.dialects.record import RequestedServer
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.settings import AgentCompaction, AgentLimits, AgentTable
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.tools import Registry
-from dragoman.tools.handler import NAMESPACE_SEPARATOR, qualify_name
+from dragoman.tools.handler import NAMESPACE_SEPARATOR, list_client_tools
 
 TOOLS_HEADER = "x-dragoman-tools"
 _ARTIFACT_TOOL = "read_artifact"
@@ -85,7 +85,7 @@ class Toolset(Struct, frozen=True, kw_only=True):
     @property
     def client_tools(self) -> frozenset[str]:
         """The names of the tools that the client runs."""
-        return tool_names_of(self.request)
+        return list_client_tools(self.request)
 
 
 def _no_error(_name: str) -> str:
@@ -159,7 +159,7 @@ class AgentRegistry:
         request: Request,
         servers: tuple[RequestedServer, ...],
     ) -> Toolset:
-        client_tools = tool_names_of(request)
+        client_tools = list_client_tools(request)
         patterns = [pattern.strip() for pattern in client_request.tools.split(",") if pattern.strip()]
         for pattern in patterns:
             self._require_known(pattern)
@@ -278,11 +278,6 @@ def _is_allowed(name: str, client_request: ClientRequest) -> bool:
 def _require_allowed(name: str, client_request: ClientRequest) -> None:
     if not _is_allowed(name, client_request):
         raise Problem("permission", f"this API key is not allowed to use the tool {name!r}")
-
-
-def tool_names_of(request: Request) -> frozenset[str]:
-    """Return the names of the tools that a request declares."""
-    return frozenset(qualify_name(tool.namespace, tool.name) for tool in request.tools if isinstance(tool, Tool))
 
 
 def build_limits(limits: AgentLimits) -> Limits:

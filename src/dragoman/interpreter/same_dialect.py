@@ -1,0 +1,227 @@
+"""Adapt a request to another model of its own dialect: splice what that model rejects, keep every other byte.
+
+The client wrote the request for one model, and the configuration maps its name to another. The parameters are adapted
+by the traits that a translation uses, but only where the model rejects them as they are. Every change is reported.
+"""
+
+import re
+from functools import lru_cache
+
+from msgspec import Raw, structs
+
+from dragoman.core.parts import Text
+from dragoman.core.problems import Problem
+from dragoman.core.request import Message, Request, Sampling, Thinking, count_leading_systems
+from dragoman.core.traits import Traits
+from dragoman.dialects.record import Call, Dialect
+from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.adaptation import Adaptation, strip_platform, traits_for
+from dragoman.interpreter.foreign_fields import USUAL_VERBOSITY
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.parameters import adapt_thinking, disable_in_tool_loop
+from dragoman.interpreter.request_fields import adapt_sampling, find_max_tokens
+from dragoman.interpreter.tool_choice import adapt_choice
+from dragoman.interpreter.tools_cache import ToolsCache
+from dragoman.wire import array, json
+from dragoman.wire.lookup import Document
+from dragoman.wire.splice import edit
+
+_WRAPPED = "/request/"
+"""The start of the pointers of fields inside an envelope."""
+_LIMIT = "sampling.max_tokens"
+_WHOLE = ("tool_choice", "verbosity")
+_HIGHEST_EFFORTS = ("xhigh", "max")
+_REMOVED, _CHANGED = "not sent: the model rejects the field", "changed to what the model accepts"
+_ADDED = "added for the model"
+_LAST_TURNS = 2
+"""The messages that decide whether the request continues a tool loop."""
+Edits = dict[str, bytes | None]
+"""Raw values by pointer; None removes a value."""
+
+
+def adapt_to_model(call: Call, dialect: Dialect, model: str, ledger: Ledger, cache: ToolsCache) -> Call:
+    """Return the request as `model` accepts it; the same request if nothing must change or if it cannot be parsed."""
+    try:
+        request = _parse_parameters(call, dialect, cache)
+    except (Problem, json.Malformed):
+        return call  # the vendor reports what is wrong with it
+    traits, is_known = _find_traits(dialect.name, model)
+    adaptation = Adaptation(traits, ledger, dialect.issuer, model)
+    adapted = _adapt_parameters(request, adaptation) if is_known else request
+    edits = _find_edits(request, adapted, call, dialect, traits)
+    if adaptation.instructions:
+        edits |= _add_instructions(request, adaptation, dialect)
+    if not edits:
+        return call
+    _report_rest(edits, Document(call.body), ledger)
+    return structs.replace(call, body=edit(call.body, edits))
+
+
+def _report_rest(edits: Edits, document: Document, ledger: Ledger) -> None:
+    """Report the edits that are no loss: a renamed field, a default value that is left out, a required field."""
+    reported = [loss.where for loss in ledger.losses()]
+    for where, raw in edits.items():
+        if not any(where == pointer or where.startswith(f"{pointer}/") for pointer in reported):
+            what = _REMOVED if raw is None else _CHANGED if document.find(where) is not None else _ADDED
+            ledger.report_approximated(where, what, "informational")
+
+
+def _parse_parameters(call: Call, dialect: Dialect, cache: ToolsCache) -> Request:
+    """Parse a request without its history, of which only the last turns are kept."""
+    body, name = call.body, dialect.history
+    start = array.find_top_array(body, name)
+    found = array.read_items(body, name, start) if start is not None else None
+    if start is not None and found is not None and len(found[0]) > _LAST_TURNS:
+        items, tail = found
+        body = body[:start] + b",".join(items[-_LAST_TURNS:]) + body[len(body) - tail :]
+    shorter = Call(body, call.model, call.stream)
+    return dialect.parse_request(shorter, read_tools=lambda raw, where: cache.read(dialect, raw, where).tools)
+
+
+@lru_cache(maxsize=1024)
+def _find_traits(name: str, model: str) -> tuple[Traits, bool]:
+    """Return the traits of a model, and whether anything is known of it.
+
+    Nothing is known of a model that is neither of the vendor's families nor in the table: its server may accept what
+    the strictest traits of the vendor do not.
+    """
+    dialect = dialect_named(name)
+    found = traits_for(name, model)
+    is_own = bool(dialect.api.model_names) and re.match(dialect.api.model_names, strip_platform(model)) is not None
+    is_known = is_own or found is not dialect.traits[-1][1]
+    if found.reasoning_text:  # a compatible server: it takes more than the vendor's own models
+        found = structs.replace(found, sampling=found.sampling | {"top_k"})
+    # A request without a limit is the client's own error: its own vendor would reject it too.
+    return structs.replace(found, max_tokens_default=None), is_known
+
+
+def _adapt_parameters(request: Request, adaptation: Adaptation) -> Request:
+    traits, ledger, thinking, choice = adaptation.traits, adaptation.ledger, request.thinking, request.tool_choice
+    adaptation.max_tokens = find_max_tokens(request.sampling, traits)
+    if not _takes_thinking(request, adaptation):
+        thinking = adapt_thinking(request, adaptation)
+        if thinking is not None and thinking.mode == "adaptive" and request.thinking and not request.thinking.mode:
+            thinking = structs.replace(thinking, mode=None)  # an effort needs no mode
+    if thinking is not None and thinking.mode == "enabled":
+        thinking = disable_in_tool_loop(request.messages, thinking, request, ledger)
+    adaptation.can_force = traits.forced_choice and (thinking is None or thinking.mode != "enabled")
+    if choice is not None and choice.mode == "required" and not adaptation.can_force:
+        choice = adapt_choice(choice, request.tools, request.tools, adaptation)
+    verbosity = request.verbosity
+    if verbosity is not None and not traits.verbosity:
+        if verbosity != USUAL_VERBOSITY:
+            ledger.report_dropped_field("verbosity", "the model has no such setting")
+        verbosity = None
+    return structs.replace(
+        request,
+        thinking=thinking,
+        sampling=adapt_sampling(request.sampling, adaptation, thinking),
+        tool_choice=choice,
+        verbosity=verbosity,
+    )
+
+
+def _takes_thinking(request: Request, adaptation: Adaptation) -> bool:
+    """Return whether the model accepts the thinking settings as they are."""
+    traits, thinking = adaptation.traits, request.thinking
+    if traits.tools_need_no_effort and request.tools:
+        return thinking is not None and thinking.effort == "none"
+    if thinking is None:
+        return True
+    mode, effort, budget = thinking.mode, thinking.effort, thinking.budget
+    if mode == "disabled":
+        has_high_effort = effort in _HIGHEST_EFFORTS or (effort is not None and effort not in traits.efforts)
+        return (traits.thinking == "none" or traits.can_disable_thinking) and not has_high_effort
+    styles = {traits.thinking, traits.older_thinking}
+    is_shown = thinking.visible is not True or traits.shows_thinking
+    if traits.thinking == "none" or not is_shown or (effort is not None and effort not in traits.efforts):
+        return False
+    if mode == "adaptive":
+        return "adaptive" in styles
+    if mode == "enabled":
+        return "enabled" in styles and traits.budget_min <= (budget or 0) < adaptation.max_tokens
+    if budget is None:
+        return effort is None or "budget" not in styles
+    if "budget" not in styles:
+        return False
+    if budget <= 0:
+        return budget < 0 or traits.can_disable_thinking
+    return traits.budget_min <= budget <= (traits.budget_max or budget)
+
+
+def _find_edits(request: Request, adapted: Request, call: Call, dialect: Dialect, traits: Traits) -> Edits:
+    """Return the edits after which the body has the adapted parameters."""
+    fields = _list_changed(request, adapted)
+    # These have several names or values with one meaning in the core, of which the model may take only one.
+    if request.sampling.max_tokens is not None and not traits.takes_both_limits:
+        fields.add(_LIMIT)
+    if adapted.thinking is not None and adapted.thinking.mode == "disabled":
+        fields.add("thinking.mode")
+    if not fields:
+        return {}
+    is_wrapped = dialect.unwrap is not None and dialect.unwrap(call) is not None
+    before, after = Document(call.body), Document(_render_parameters(adapted, dialect, traits))
+    edits: Edits = {}
+    for pointer in (pointer for field in sorted(fields) for pointer in dialect.pointers.get(field, ())):
+        if pointer.startswith(_WRAPPED) != is_wrapped:
+            continue
+        old = before.find(pointer)
+        new = after.find(pointer.removeprefix(_WRAPPED[:-1]) if is_wrapped else pointer)
+        if new is None:
+            if old is not None and old[1] != b"null":
+                edits[old[0]] = None
+        elif old is None or json.peek(old[1]) != json.peek(new[1]):
+            edits[old[0] if old is not None else _spell(pointer, before)] = new[1]
+    return edits
+
+
+def _list_changed(request: Request, adapted: Request) -> set[str]:
+    """Return the names of the core fields that differ."""
+    before, after = request.sampling, adapted.sampling
+    changed = {
+        f"sampling.{name}" for name in Sampling.__struct_fields__ if getattr(before, name) != getattr(after, name)
+    }
+    settings, new = request.thinking or Thinking(), adapted.thinking or Thinking()
+    changed |= {
+        f"thinking.{name}" for name in Thinking.__struct_fields__ if getattr(settings, name) != getattr(new, name)
+    }
+    return changed | {name for name in _WHOLE if getattr(request, name) is not getattr(adapted, name)}
+
+
+def _render_parameters(request: Request, dialect: Dialect, traits: Traits) -> bytes:
+    """Render only the parameters of a request, as the model spells them."""
+    bare = Request(
+        model="",
+        messages=(),
+        tools=request.tools if request.tool_choice is not None else (),
+        tool_choice=request.tool_choice,
+        sampling=request.sampling,
+        thinking=request.thinking,
+        verbosity=request.verbosity,
+    )
+    return dialect.render_request(bare, traits).body
+
+
+def _spell(pointer: str, document: Document) -> str:
+    """Return the pointer of a new member, with the objects above it as the document spells them."""
+    above, rest = pointer, ""
+    while above:
+        above, _, name = above.rpartition("/")
+        rest = f"/{name}{rest}"
+        if above and (found := document.find(above)) is not None:
+            return found[0] + rest
+    return pointer
+
+
+def _add_instructions(request: Request, adaptation: Adaptation, dialect: Dialect) -> Edits:
+    """Return the edit that adds instructions to a system prompt that is a member of its own."""
+    systems = request.messages[: count_leading_systems(request.messages)]
+    text = Text(text="\n".join(adaptation.instructions))
+    traits = adaptation.traits
+    before = _render_messages(systems, dialect, traits)
+    after = _render_messages((*systems, Message(role="system", parts=(text,))), dialect, traits)
+    return {f"/{name}": bytes(raw) for name, raw in after.items() if bytes(before.get(name, b"")) != bytes(raw)}
+
+
+def _render_messages(messages: tuple[Message, ...], dialect: Dialect, traits: Traits) -> dict[str, Raw]:
+    return json.decode_object(dialect.render_request(Request(model="", messages=messages), traits).body)
