@@ -10,15 +10,15 @@ import tomllib
 from collections.abc import Mapping
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from dragoman.config_hints import keys_of, list_choices, suggest_key
 from dragoman.gateway.agents.settings import AgentTable, PriceTable
-from dragoman.http.connection import ClientLimits
+from dragoman.http.admission import ClientLimits
 from dragoman.intercept.settings import InterceptSettingsError, InterceptTable, read_intercepts
 from dragoman.mcp.settings import McpTable, SettingsError, ToolServer, add_system_prompt, read_servers
 from dragoman.plugins import load_plugins
@@ -95,6 +95,8 @@ class ServerTable(Table, frozen=True):
     heartbeat: float = 15.0
     grace: float = 20.0
     """Seconds that open responses have to finish when the server shuts down."""
+    max_choices: Annotated[int, Meta(ge=1)] = 8
+    """How many choices (`n`, `candidateCount`) a request may ask for at a target that generates one per request."""
     log: str = "stderr"
     """Where the log line of each exchange is written: "stderr", "off", or a file path."""
     log_format: Literal["json", "text"] = "json"

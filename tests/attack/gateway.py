@@ -78,6 +78,11 @@ class Gateway:
         status = Path(f"/proc/{self.command.process.pid}/status").read_text()
         return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmRSS"))
 
+    @property
+    def cpu_seconds(self) -> float:
+        """The CPU time that the process has used."""
+        return time.clock_gettime((~self.command.process.pid << 3) | 2)
+
     @contextlib.contextmanager
     def watch_memory(self) -> Generator[list[float]]:
         """Yield a list whose only item is the most that the memory has grown, in MB."""

@@ -7,10 +7,12 @@ exit code is 1 if a bar is missed.
 
 import argparse
 
-from attack import ambiguous
+from attack import ambiguous, bodies, overload
 
 ATTACKS = {
     "ambiguous": ambiguous.attack,
+    "bodies": bodies.attack,
+    "overload": overload.attack,
 }
 
 

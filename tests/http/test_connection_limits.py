@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 import uvloop
 
-from dragoman.http.connection import ClientLimits, RejectionRenderer, RequestHandler
+from dragoman.http.admission import ClientLimits, Load, RequestPolicy
+from dragoman.http.connection import RequestHandler
 from dragoman.http.exchange import ClientDisconnected, Exchange
+from dragoman.http.rejection import RejectionRenderer
 from dragoman.http.server import Server, listen
 
 Steps = Callable[[Server], Awaitable[Any]]
@@ -30,7 +32,9 @@ def run(request: pytest.FixtureRequest) -> Callable[..., Any]:
     ) -> Any:
         async def whole() -> Any:
             async with (
-                listen(handler or echo, limits=limits, rejection_renderer=refusal, grace=0.1) as server,
+                listen(
+                    handler or echo, policy=RequestPolicy(load=Load(limits), rejection_renderer=refusal), grace=0.1
+                ) as server,
                 asyncio.timeout(20),
             ):
                 return await steps(server)
@@ -303,7 +307,7 @@ def test_of_requests_that_wait_only_some_bytes_are_read(run):
         writer.write(request * 3 + POST + b"Connection: close\r\nContent-Length: 0\r\n\r\n")
         await begun.wait()
         await asyncio.sleep(0.2)
-        (connection,) = server._connections
+        (connection,) = server.connections
         assert connection._waiting_size + connection._body_size < 1_000_000
         ready.set()
         answers = await reader.read()

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 import uvloop
 
-from dragoman.http.connection import ClientLimits
+from dragoman.http.admission import ClientLimits, Load, RequestPolicy
 from dragoman.http.exchange import ClientDisconnected, Exchange
 from dragoman.http.server import Server, listen
 
@@ -31,7 +31,7 @@ async def numbers(exchange: Exchange) -> None:
 
 def run(handler: Callable[[Exchange], Awaitable[None]], steps: Steps, limits: ClientLimits | None = None) -> Any:
     async def whole() -> Any:
-        async with listen(handler, limits=limits, grace=0.2) as server, asyncio.timeout(20):
+        async with listen(handler, policy=RequestPolicy(load=Load(limits)), grace=0.2) as server, asyncio.timeout(20):
             return await steps(server)
 
     with asyncio.Runner(loop_factory=LOOP[0]) as runner:

@@ -21,7 +21,8 @@ field of its dialect, translated for one current model of the target. *Dropped* 
 
 ## Rejected in every pair
 
-More than one candidate (`n`, `candidateCount`), and references to what only the vendor's own server has:
+More than one candidate (`n`, `candidateCount`; the gateway sends [one request for each](http.md#several-choices)), and
+references to what only the vendor's own server has:
 
 - Responses: `previous_response_id`, `conversation`, an `item_reference` (or an item with only an `id`) except to reasoning
   (`rs_…`), and `prompt` with an `id`, even with an `input`, because it contains the instructions. A `prompt` with only

@@ -116,6 +116,20 @@ class TokenCountFormat(Struct, frozen=True):
     """Members that come before it, with their values."""
 
 
+class ChoiceFormat(Struct, frozen=True, kw_only=True):
+    """The members of a reply, or of a chunk of one, with its alternative answers."""
+
+    choices: str
+    """The list of the answers; each has its `index`."""
+    usage: str
+    shared: frozenset[str]
+    """Members that are the same in all chunks of a stream."""
+    envelope: str = ""
+    """The member with the reply in a variant that nests it; "" if there is no such variant."""
+    end_event: bytes = b""
+    """The event after the last chunk; empty if there is none."""
+
+
 class ConversationFormat(Struct, frozen=True, kw_only=True):
     """How to store a conversation in this dialect: the members of a request to keep, and the items a reply adds."""
 
@@ -237,6 +251,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     encoder: Callable[[Request | None], Encoder]
     parse_error: Callable[[int, Mapping[str, str], bytes], Problem]
     build_error: Callable[[Problem], ErrorReply]
+    choices: ChoiceFormat | None = None
+    """How a reply has several answers, for requests that ask for them; None if no request can."""
     count: TokenCountFormat | None = None
     """The format of a token count; None if the API does not count tokens."""
     id_header: str = ""

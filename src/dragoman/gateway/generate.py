@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from dragoman.core.problems import Problem
 from dragoman.gateway.catalogue import Catalogue
+from dragoman.gateway.choices import ChoiceCalls
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.context import CallContext, RequestContext
 from dragoman.gateway.errors import map_error_in_reply
@@ -29,16 +30,19 @@ from dragoman.gateway.token_count import count_tokens
 from dragoman.gateway.upstream_call import UpstreamClient
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
+from dragoman.interpreter.choices import SeveralChoices
 
 
-class Timing(Struct, frozen=True, kw_only=True):
-    """The retry policy, and the times after which a waiting client gets a heartbeat."""
+class GenerateSettings(Struct, frozen=True, kw_only=True):
+    """The retry policy, the times after which a waiting client gets a heartbeat, and the limit of choices."""
 
     retry: RetryPolicy = RetryPolicy()
     hold: float = 10.0
     """Seconds that a stream waits for its first content before the response head is sent to the client."""
     heartbeat: float = 15.0
     """Seconds between the blank lines that keep a silent stream open."""
+    max_choices: int = 8
+    """The most choices for which a request is sent to an upstream as often."""
 
 
 class ToolAgents(Protocol):
@@ -72,7 +76,7 @@ class Gateway:
         self,
         routes: Routes,
         client: Client,
-        timing: Timing | None = None,
+        settings: GenerateSettings | None = None,
         signature_store: SignatureStore | None = None,
         agents: ToolAgents | None = None,
     ) -> None:
@@ -80,8 +84,9 @@ class Gateway:
         self._agent_models: Mapping[str, str] = agents.models if agents is not None else {}
         self.catalogue = Catalogue(routes, client, self._agent_models)
         self._upstreams = UpstreamClient(client, signature_store)
-        self._timing = timing or Timing()
-        self._retry = RetryLoop(self._timing.retry)
+        self._settings = settings or GenerateSettings()
+        self._retry = RetryLoop(self._settings.retry)
+        self._choices = ChoiceCalls(self._upstreams, self._retry, self._settings.max_choices)
         self._agents = agents
         self.has_tools = agents is not None
         """Whether there are server-side tools."""
@@ -98,7 +103,7 @@ class Gateway:
         """Reply to a request; raises `Problem` if that fails before the response has started."""
         reply = self._start_answer(context)
         if context.request.call.stream:
-            await Heartbeat(context, self._timing.hold, self._timing.heartbeat).run(reply)
+            await Heartbeat(context, self._settings.hold, self._settings.heartbeat).run(reply)
         else:
             await reply
 
@@ -118,10 +123,14 @@ class Gateway:
         await self._call_upstreams(context)
         return ""
 
-    def _call_upstreams(self, context: RequestContext) -> Awaitable[None]:
+    async def _call_upstreams(self, context: RequestContext) -> None:
         """Call upstreams until one has replied."""
-        targets = self.routes.find_targets(context.request.call.model)
-        return self._retry.run(targets, partial(self._answer_from, context), context)
+        targets, answer = self.routes.find_targets(context.request.call.model), partial(self._answer_from, context)
+        try:
+            await self._retry.run(targets, answer, context)
+        except SeveralChoices as several:
+            # Each target before the one that needs several requests was called once.
+            await self._choices.answer(context, targets[context.record.tries :], several, answer)
 
     async def _answer_from(self, context: RequestContext, target: Target) -> None:
         """Call one upstream and write its reply; return its connection to the pool, or close it after an error."""

@@ -11,7 +11,7 @@ from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response
 from dragoman.core.stream import Collector
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.context import RequestContext
+from dragoman.gateway.context import CallContext, RequestContext
 from dragoman.gateway.errors import add_id_to_event, map_failure
 from dragoman.gateway.record import build_response_headers
 from dragoman.gateway.upstream_call import UpstreamReply
@@ -28,6 +28,12 @@ _ARRAY_HEADERS = {"content-type": "application/json; charset=UTF-8", "cache-cont
 
 async def write_reply(reply: UpstreamReply, context: RequestContext) -> None:
     """Translate a whole upstream reply and send it."""
+    body, response = await read_reply(reply, context)
+    await send_whole(body, response, context)
+
+
+async def read_reply(reply: UpstreamReply, context: CallContext) -> tuple[bytes, Response]:
+    """Read and translate a whole upstream reply; return the client's body and the reply in the core."""
     request, record = context.request, context.record
     try:
         body = await reply.incoming.read()
@@ -39,7 +45,7 @@ async def write_reply(reply: UpstreamReply, context: RequestContext) -> None:
     record.reply_losses = rendered.losses
     if reply.signature_store is not None and (sections := find_signed_sections(response)):
         await reply.signature_store.save(request.owner, sections)
-    await _send_whole(rendered.body, response, context)
+    return rendered.body, response
 
 
 async def write_events(
@@ -55,7 +61,7 @@ async def write_events(
             collector.feed(event)
         response = collector.response()
         on_end()
-        await _send_whole(dialect.build_response(response, request), response, context)
+        await send_whole(dialect.build_response(response, request), response, context)
         return
     writer, encoder = StreamWriter(request, context), dialect.encoder(request)
     problem: Problem | None = None
@@ -76,7 +82,8 @@ async def write_events(
     record.problem = await writer.end(b"", problem)
 
 
-async def _send_whole(body: bytes, response: Response, context: RequestContext) -> None:
+async def send_whole(body: bytes, response: Response, context: RequestContext) -> None:
+    """Save a whole reply, if it belongs to a conversation, and send it."""
     record, recorder = context.record, context.recorder
     record.usage, record.finish = response.usage, response.finish.reason
     if recorder is not None:

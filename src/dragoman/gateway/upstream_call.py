@@ -64,11 +64,18 @@ class UpstreamClient:
 
         A request that cannot be translated is rejected before any upstream is called.
         """
+        translation = await translate(context.request, target, self.find_store(context.request, target))
+        return await self.send_translated(context, target, translation)
+
+    def find_store(self, request: ClientRequest, target: Target) -> SignatureStore | None:
+        """Return the store for what is signed; None if a request and its reply need none."""
+        # A client of the same dialect sends the signatures back itself.
+        return self.signature_store if target.signs and target.upstream.dialect != request.dialect else None
+
+    async def send_translated(self, context: CallContext, target: Target, translation: Translation) -> UpstreamReply:
+        """Send a translated request; return when a successful reply has started."""
         request, record, upstream = context.request, context.record, target.upstream
         is_translated = upstream.dialect != request.dialect
-        # A client of the same dialect sends the signatures back itself.
-        store = self.signature_store if target.signs and is_translated else None
-        translation = await translate(request, target, store)
         record.note_attempt(upstream.name, target.model)
         headers = () if is_translated else request.headers
 
@@ -78,6 +85,7 @@ class UpstreamClient:
                 outgoing = _add_query(outgoing, request.target)
             return await self.send(outgoing, target, translation, request)
 
+        store = self.find_store(request, target)
         try:
             incoming = await send(translation)
         except Problem as problem:

@@ -10,15 +10,16 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Literal, assert_never, cast
+from typing import Literal, cast
 
 import httptools
-from msgspec import Struct
 
+from dragoman.http.admission import RequestPolicy
 from dragoman.http.encoding import ENTITY_HEADERS, BadEncoding, BodyTooLarge, decode_body, encoding_error
 from dragoman.http.exchange import ClientDisconnected, Exchange
 from dragoman.http.message import Headers, Request, decode_headers, is_ambiguous
-from dragoman.http.rejection import RejectionRenderer, render_rejection, render_without_upgrade
+from dragoman.http.rejection import RejectionResponse, build_rejection, render_rejection, render_without_upgrade
+from dragoman.http.write_deadline import CLOCK_STEP, WriteDeadline
 from dragoman.tasks import start_task
 
 RequestHandler = Callable[[Exchange], Awaitable[None]]
@@ -32,26 +33,13 @@ _MIN_BODY_RATE = 16 << 10
 """Minimum rate in bytes per second at which a body may take longer than `body_seconds`."""
 _LINGER_SECONDS = 2.0
 """Seconds that a rejected client has to finish sending: one that is reset while it sends never reads the response."""
+_MAX_DRAINED = 256 << 10
+"""Bytes that a rejected client may still send before the connection is closed."""
+_SURPLUS = 256
+"""Connections beyond the limit that are kept open until their first request is rejected."""
 _SHORTEST_TICK = 0.01
-_CLOCK_STEP = 0.001
-"""Seconds by which uvloop's timers may fire early."""
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _BODY_HEADERS = frozenset({"expect", "transfer-encoding", "content-encoding"})
-
-
-class ClientLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Client limits (`[server.limits]`): sizes in bytes, times in seconds."""
-
-    body: int = 64 << 20
-    head: int = 64 << 10
-    idle: float = 75.0
-    """Seconds that a connection may be idle between requests."""
-    head_seconds: float = 10.0
-    """Seconds in which the head of a request must arrive; for the first request, counted from the connect."""
-    body_seconds: float = 30.0
-    """Seconds in which the body must arrive; a large body may take longer if it arrives fast enough."""
-    write_seconds: float = 60.0
-    """Seconds in which a client must read at least some bytes of a buffered response."""
 
 
 class Connection(asyncio.Protocol):
@@ -60,13 +48,13 @@ class Connection(asyncio.Protocol):
     def __init__(
         self,
         handler: RequestHandler,
-        limits: ClientLimits,
+        policy: RequestPolicy,
         connections: "set[Connection]",
-        rejection_renderer: RejectionRenderer | None = None,
     ) -> None:
         self._handler = handler
-        self._limits = limits
-        self._rejection_renderer = rejection_renderer
+        self._policy = policy
+        self._load = policy.load
+        limits = self._limits = policy.load.limits
         self._connections = connections
         self._loop = asyncio.get_running_loop()
         self._body: list[bytes] = []
@@ -89,12 +77,14 @@ class Connection(asyncio.Protocol):
         self._stage_start = 0.0
         """Start time of the current stage, from which its timeout counts."""
         self._is_reading_paused = False
-        self._unread_size = 0
-        """Size of the write buffer at `_unread_since`; 0 if the client reads fast enough."""
-        self._unread_since = 0.0
+        self._write_deadline = WriteDeadline(limits.write_seconds)
+        self._is_surplus = False
+        """Whether there are more connections than the limit."""
         self._is_rejected = False
         self._rejection = b""
         """A rejection that waits for the responses to earlier requests."""
+        self._drained = 0
+        """Bytes that were received and dropped after the rejection."""
         self._is_closing = False
         self.closed = asyncio.Event()
         self.on_message_begin()
@@ -103,9 +93,12 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called when a client has connected."""
-        self._transport = cast(
-            "asyncio.Transport", transport
-        )  # the only type that asyncio and uvloop use for stream servers
+        self._transport = cast("asyncio.Transport", transport)  # the only type of a stream server
+        surplus = len(self._connections) - self._limits.connections
+        if surplus >= _SURPLUS:
+            self._transport.abort()
+            return
+        self._is_surplus = surplus >= 0
         self._connections.add(self)
         self._stage_start = self._loop.time()
         self._check_deadline()
@@ -116,6 +109,8 @@ class Connection(asyncio.Protocol):
         self._connections.discard(self)
         self.closed.set()
         self._stop_timer()
+        self._load.body_bytes -= self._body_size + sum(len(waiting.request.body) for waiting in self._waiting)
+        self._body_size = 0
         self._waiting.clear()
         exchange = self._exchange
         if exchange is not None:
@@ -125,19 +120,20 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Called when the write buffer is full because the client reads too slowly."""
-        self._unread_size, self._unread_since = self._transport.get_write_buffer_size(), self._loop.time()
+        self._write_deadline.start(self._transport, self._loop.time())
         if self._exchange is not None:
             self._exchange.pause()
 
     def resume_writing(self) -> None:
         """Called when the client has read enough of the write buffer."""
-        self._unread_size = 0
+        self._write_deadline.stop()
         if self._exchange is not None:
             self._exchange.resume()
 
     def data_received(self, data: bytes) -> None:
         """Parse the received bytes."""
         if self._is_rejected:
+            self._drain(len(data))
             return
         before = self._stage
         try:
@@ -165,10 +161,15 @@ class Connection(asyncio.Protocol):
             if self._head_size > self._limits.head:
                 self._reject(431)
         else:
-            self._body_size += sum(map(len, self._body[self._counted_chunks :]))
+            self._check_head_once()
+            received = sum(map(len, self._body[self._counted_chunks :]))
             self._counted_chunks = len(self._body)
+            self._body_size += received
+            self._load.body_bytes += received
             if self._body_size > self._limits.body:
                 self._reject(413)
+            elif self._load.body_bytes > self._limits.buffered:
+                self._reject(503)
             elif len(self._fields) > _MAX_FIELDS:  # with trailers, which are ignored
                 self._reject(431)
         if self._exchange is not None:
@@ -183,6 +184,7 @@ class Connection(asyncio.Protocol):
         self._url = b""
         self._fields: list[bytes] = []
         """Header names and values, alternating."""
+        self._is_head_checked = False
         self._head_size = self._body_size = self._counted_chunks = 0
         """Received bytes of head and body, and counted chunks, of a request that arrives in several parts."""
 
@@ -204,6 +206,8 @@ class Connection(asyncio.Protocol):
             self._reject(413)
         elif is_ambiguous(headers, by_name):
             self._reject(400)
+        elif self._is_surplus and self._url not in self._policy.unlimited_paths:
+            self._reject(503)
         elif not _BODY_HEADERS.isdisjoint(by_name) and not self._parser.should_upgrade():
             self._check_body_headers(by_name)
 
@@ -213,7 +217,19 @@ class Connection(asyncio.Protocol):
         if status is not None:
             self._reject(status)
         elif headers.get("expect", "").lower() == "100-continue" and self._exchange is None:
-            self._transport.write(_CONTINUE)
+            self._check_head_once()
+            if not self._is_rejected:
+                self._transport.write(_CONTINUE)
+
+    def _check_head_once(self) -> None:
+        """Let the server reject a request before its body is received; a whole request is checked by its handler."""
+        if self._is_head_checked or self._is_rejected or self._policy.check_head is None:
+            return
+        self._is_head_checked = True
+        method, url = self._parser.get_method().decode(), self._url.decode("latin-1")
+        rejection = self._policy.check_head(Request(method, url, self._headers))
+        if rejection is not None:
+            self._reject_with(rejection)
 
     def on_message_complete(self) -> None:
         parser = self._parser
@@ -226,12 +242,14 @@ class Connection(asyncio.Protocol):
             body = self._decompress(body, self._encoding)
             if self._is_rejected:
                 return
+        self._load.body_bytes += len(body) - self._body_size
+        self._body_size = 0
         method, url = parser.get_method().decode(), self._url.decode("latin-1")
         request = Request(method, url, self._headers, body, headers_by_name=self._headers_by_name)
         exchange = Exchange(
             request,
             self._transport,
-            keeps_alive=parser.should_keep_alive(),
+            keeps_alive=parser.should_keep_alive() and not self._is_surplus,
             supports_chunks=parser.get_http_version() != "1.0",
         )
         if self._exchange is None:
@@ -240,7 +258,6 @@ class Connection(asyncio.Protocol):
         else:
             self._waiting.append(exchange)
             self._waiting_size += _REQUEST_COST + len(body) + sum(map(len, self._fields))
-            self._body_size = 0
             self._pause_if_full()
 
     def _decompress(self, body: bytes, encoding: str) -> bytes:
@@ -273,6 +290,8 @@ class Connection(asyncio.Protocol):
                 pass  # no client to respond to
             except Exception as error:  # noqa: BLE001  an error in one handler must not affect other requests
                 await self._report(error, exchange)
+            finally:
+                self._load.body_bytes -= len(exchange.request.body)
             if not exchange.ended or not exchange.keeps_alive:
                 self._transport.close()
                 break
@@ -314,14 +333,29 @@ class Connection(asyncio.Protocol):
 
     def _reject(self, status: int) -> None:
         """Reject the request that is being received, after the responses to those before it, and close."""
-        if self._is_rejected:
-            return
+        if not self._is_rejected:
+            partial_request = Request("", self._url.decode("latin-1"), decode_headers(self._fields))
+            self._reject_with(build_rejection(status, partial_request, self._policy.rejection_renderer))
+
+    def _reject_with(self, rejection: RejectionResponse) -> None:
         self._is_rejected = True
         self._body.clear()
-        partial_request = Request("", self._url.decode("latin-1"), decode_headers(self._fields))
-        self._rejection = render_rejection(status, partial_request, self._rejection_renderer)
+        self._load.body_bytes -= self._body_size
+        self._body_size = 0
+        self._rejection = render_rejection(rejection)
         if self._exchange is None:
             self._send_rejection()
+
+    def _drain(self, size: int) -> None:
+        """Drop what a rejected client sends; a client that is reset while it sends may not read the response."""
+        self._drained += size
+        if self._drained <= _MAX_DRAINED or self._transport.is_closing():
+            return
+        if self._exchange is None:
+            self._transport.close()
+        elif not self._is_reading_paused:
+            self._is_reading_paused = True
+            self._transport.pause_reading()
 
     def _send_rejection(self) -> None:
         self._is_closing = True
@@ -342,11 +376,11 @@ class Connection(asyncio.Protocol):
         """
         now = self._loop.time()
         due = now + self._tick
-        if self._unread_size:
-            due = min(due, self._check_reading(now))
+        write_due = self._write_deadline.check(self._transport, now)
+        due = due if write_due is None else min(due, write_due)
         if self._exchange is None:
             request_due = self._stage_start + self._find_time_limit()
-            if request_due > now + _CLOCK_STEP:
+            if request_due > now + CLOCK_STEP:
                 due = min(due, request_due)
             elif self._stage == "body" and not self._transport.is_closing():
                 self._reject(408)
@@ -355,28 +389,10 @@ class Connection(asyncio.Protocol):
                 self._transport.close()
         self._timer = self._loop.call_at(due, self._check_deadline)
 
-    def _check_reading(self, now: float) -> float:
-        """Disconnect a client that has read nothing for too long, because its handler waits for it.
-
-        Return the time of the next check.
-        """
-        if now + _CLOCK_STEP >= self._unread_since + self._limits.write_seconds:
-            size = self._transport.get_write_buffer_size()
-            if size >= self._unread_size:
-                self._transport.abort()
-            self._unread_size, self._unread_since = size, now
-        return self._unread_since + self._limits.write_seconds
-
     def _find_time_limit(self) -> float:
-        match self._stage:
-            case "quiet":
-                return self._limits.idle
-            case "head":
-                return self._limits.head_seconds
-            case "body":
-                return self._limits.body_seconds + self._body_size / _MIN_BODY_RATE
-            case _:
-                assert_never(self._stage)
+        if self._stage == "body":
+            return self._limits.body_seconds + self._body_size / _MIN_BODY_RATE
+        return self._limits.idle if self._stage == "quiet" else self._limits.head_seconds
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

@@ -8,44 +8,79 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from functools import partial
 from typing import Any, TypeVar
 
-from dragoman.http.connection import ClientLimits, Connection, RejectionRenderer, RequestHandler
+from dragoman.http.admission import RequestPolicy
+from dragoman.http.connection import Connection, RequestHandler
+from dragoman.tasks import TaskSet
 
 _BACKLOG = 2048
+_ACCEPT_PAUSE = 0.5
+"""Seconds without accepting connections after the process has run out of file descriptors."""
 _MAX_PORT = 65_535
 
 
 class Server:
-    """A listening server."""
+    """A listening server.
 
-    def __init__(self, server: asyncio.Server, connections: set[Connection]) -> None:
-        self._server = server
-        self._connections = connections
+    It accepts all waiting connections at once: uvloop would accept one per turn of the event loop, so that under load
+    clients would wait in the kernel, where they cannot be rejected.
+    """
+
+    def __init__(self, listener: socket.socket, handler: RequestHandler, policy: RequestPolicy) -> None:
+        listener.setblocking(False)  # noqa: FBT003
+        self._listener = listener
+        self._address = listener.getsockname()
+        self.base_url = url_of(listener)
+        """The URL of the server, without a path."""
+        self.connections: set[Connection] = set()
+        self._connect = partial(Connection, handler, policy, self.connections)
+        self._loop = asyncio.get_running_loop()
+        self._connecting = TaskSet()
+        self._retry: asyncio.TimerHandle | None = None
+        self._start()
+
+    def _start(self) -> None:
+        self._loop.add_reader(self._listener, self._accept)
+
+    def _accept(self) -> None:
+        """Accept the waiting connections; pause if the process has no file descriptor left."""
+        for _ in range(_BACKLOG):
+            try:
+                sock, _ = self._listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._loop.remove_reader(self._listener)
+                self._retry = self._loop.call_later(_ACCEPT_PAUSE, self._start)
+                report = {"message": "cannot accept a connection", "exception": error}
+                self._loop.call_exception_handler(report)
+                return
+            sock.setblocking(False)  # noqa: FBT003
+            self._connecting.start(self._loop.connect_accepted_socket(self._connect, sock), "connection")
 
     @property
     def address(self) -> tuple[str, int]:
         """The host and port that the server listens on."""
-        host, port, *_ = self._server.sockets[0].getsockname()
+        host, port, *_ = self._address
         return host, port
-
-    @property
-    def base_url(self) -> str:
-        """The URL of the server, without a path."""
-        return url_of(self._server.sockets[0])
 
     async def close(self, grace: float = 5.0) -> None:
         """Stop accepting connections, wait up to `grace` seconds for open responses, then abort them."""
-        self._server.close()
-        for connection in list(self._connections):
+        self._loop.remove_reader(self._listener)
+        if self._retry is not None:
+            self._retry.cancel()
+        self._listener.close()
+        await self._connecting.join()
+        for connection in list(self.connections):
             connection.close_when_idle()
         with suppress(TimeoutError):
             async with asyncio.timeout(grace):
                 await self._wait_closed()
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             connection.abort()
 
     async def _wait_closed(self) -> None:
-        while self._connections:
-            await asyncio.gather(*(connection.closed.wait() for connection in self._connections))
+        while self.connections:
+            await asyncio.gather(*(connection.closed.wait() for connection in self.connections))
 
 
 def url_of(sock: Any) -> str:
@@ -58,33 +93,37 @@ def url_of(sock: Any) -> str:
 async def listen(
     handler: RequestHandler,
     address: tuple[str, int] | socket.socket = ("127.0.0.1", 0),
-    limits: ClientLimits | None = None,
     *,
-    rejection_renderer: RejectionRenderer | None = None,
+    policy: RequestPolicy | None = None,
     grace: float = 5.0,
 ) -> AsyncGenerator[Server]:
     """Listen while the block runs, on a host and port (0 for any free port) or on an open socket.
 
-    `rejection_renderer` renders errors for invalid requests. Open responses have `grace` seconds when the block ends.
+    `policy` decides which requests are accepted. Open responses have `grace` seconds when the block ends.
     """
-    connections: set[Connection] = set()
-    loop = asyncio.get_running_loop()
-
-    connect = partial(Connection, handler, limits or ClientLimits(), connections, rejection_renderer)
-    if isinstance(address, socket.socket):
-        listener = await loop.create_server(connect, sock=address, backlog=_BACKLOG)
-    else:
-        host, port = address
-        if not 0 <= port <= _MAX_PORT:
-            # uvloop would use another port without an error.
-            raise ValueError(f"port must be a number from 0 to {_MAX_PORT}, not {port}")
-        family = socket.AF_UNSPEC if ":" in host else socket.AF_INET
-        listener = await loop.create_server(connect, host, port, family=family, backlog=_BACKLOG)
-    server = Server(listener, connections)
+    listener = address if isinstance(address, socket.socket) else await _open_listener(*address)
+    server = Server(listener, handler, policy or RequestPolicy())
     try:
         yield server
     finally:
         await server.close(grace)
+
+
+async def _open_listener(host: str, port: int) -> socket.socket:
+    """Listen on a host and port."""
+    if not 0 <= port <= _MAX_PORT:
+        raise ValueError(f"port must be a number from 0 to {_MAX_PORT}, not {port}")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(found[0][4])
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
+    return listener
 
 
 T = TypeVar("T")

@@ -9,7 +9,9 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request, Sampling, Thinking
 from dragoman.core.traits import Traits
 from dragoman.interpreter.adaptation import NO_LIMIT, STORED_ELSEWHERE, Adaptation
+from dragoman.interpreter.choices import SeveralChoices
 from dragoman.interpreter.foreign_fields import NEUTRAL, USUAL_VERBOSITY
+from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.undo import hash_text
 
 _UNSET = -1
@@ -102,18 +104,21 @@ def _list_rejected(accepted_names: frozenset[str]) -> tuple[str, ...]:
     return tuple(name for name in Sampling.__struct_fields__ if name not in accepted_names)
 
 
+def require_one_choice(request: Request, traits: Traits, ledger: Ledger) -> None:
+    """Raise `SeveralChoices` if a request asks for more than one choice, or a `Problem` if for none."""
+    count, where = request.candidates, ledger.find_pointer("candidates")
+    if count is not None and count < 1:
+        raise Problem("invalid_request", f"{where.rpartition('/')[2]} is {count}; it must be at least 1", where=where)
+    if count is not None and count > 1:
+        raise SeveralChoices(count, where, request.sampling.seed if "seed" in traits.sampling else None)
+
+
 def adapt_identity(request: Request, adaptation: Adaptation) -> dict[str, Any]:
     """Return the changes to user, metadata, verbosity, candidate count and references to earlier responses."""
     changes: dict[str, Any] = {}
     traits, ledger = adaptation.traits, adaptation.ledger
     if request.candidates is not None:
-        if request.candidates > 1:
-            raise Problem(
-                "unsupported",
-                f"{request.candidates} candidates cannot be requested across dialects: "
-                f"ask for 1 candidate and send the request {request.candidates} times",
-                where=_find_field_pointer("candidates", adaptation),
-            )
+        require_one_choice(request, traits, ledger)
         changes["candidates"] = None
     if request.continues is not None and not traits.continues:
         raise Problem(

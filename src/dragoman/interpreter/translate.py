@@ -20,6 +20,7 @@ from dragoman.interpreter.ledger import Ledger, open_request_ledger
 from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.passthrough import adapt_own, pass_on
 from dragoman.interpreter.prefix_cache import PrefixCache
+from dragoman.interpreter.request_fields import require_one_choice
 from dragoman.interpreter.request_history import RequestHistory
 from dragoman.interpreter.signatures import (
     UnsignedSection,
@@ -215,6 +216,8 @@ def _translate_as_text(task: TranslationTask, links: Links | None) -> Translatio
         prompt = describe_tools(whole, source.issuer, traits, ledger)
         if prompt is None:
             return parse_request(structs.replace(task, text_calls="")).translate(links)
+        # Calls are only detected in the text of one choice.
+        require_one_choice(request, traits, ledger)
         adapted, undo = structs.replace(prompt.request, model=model), prompt.undo or NO_UNDO
     else:
         adapted, undo = adapt(whole, Adaptation(traits, ledger, source.issuer, model, links=links))

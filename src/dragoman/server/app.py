@@ -23,18 +23,25 @@ from dragoman.gateway.passthrough import drop_key
 from dragoman.gateway.record import Record
 from dragoman.http.exchange import ClientDisconnected, Exchange
 from dragoman.http.message import Headers, Request
+from dragoman.http.rejection import RejectionResponse
 from dragoman.interpreter.translate import CACHES
 from dragoman.server.auth import Key, parse_strict
 from dragoman.server.endpoints import stored
 from dragoman.server.handlers import (
+    RETRY_AFTER,
     EndpointHandler,
     Endpoints,
     Services,
-    reject_path,
+    build_error,
+    build_path_rejection,
     reject_websocket,
     send_error,
 )
+from dragoman.server.metrics import QUIET_OPERATIONS
 from dragoman.server.routes import PathMatch, Paths
+
+_LIMITED_OPERATIONS = frozenset({"generate", "count", "other", "mcp"})
+"""Operations that count for the concurrency limit of a key."""
 
 
 class App:
@@ -45,6 +52,7 @@ class App:
         self._services = services
         self.interception = services.interception
         self._access = services.access
+        self._load = services.load
         self._gateway = gateway_services.gateway
         self._conversations = gateway_services.conversations
         self._observers = observability.observers
@@ -68,20 +76,19 @@ class App:
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request."""
         request = exchange.request
-        path = self.paths.find(request.method, request.path, request.target.partition("?")[0])
-        dialect = (path.dialect if path else "") or self.paths.dialect_of(request.path, request.headers_by_name)
-        record = Record(dialect=dialect, operation=path.operation if path else "")
+        path, record = self._find_path(request)
+        is_counted = False
         self._observers.begin(record)
         try:
-            if path is not None and path.operation == "intercept":
-                key = self.interception.authorize(request, path, self._access)
-            else:
-                key = self._access.authorize(request, is_public=record.operation == "health")
-            record.owner = key.name
+            key = self._admit(request, path, record)
+            if record.operation not in QUIET_OPERATIONS:
+                self._load.begin_request()
+                is_counted = True
             if request.method == "GET" and request.header("sec-websocket-key"):
                 await reject_websocket(exchange, record)
             elif path is None:
-                await reject_path(self.paths, exchange, record)
+                rejection = build_path_rejection(self.paths, request, record)
+                await exchange.send(rejection.status, dict(rejection.headers), rejection.body)
             else:
                 await self._handlers[path.operation](exchange, path, key, record)
             if record.outcome == "open":
@@ -97,7 +104,45 @@ class App:
             problem = Problem("internal", f"Internal error (exchange {record.id}). See the gateway log.")
             await send_error(problem, exchange, record)
         finally:
+            if is_counted:
+                self._load.end_request()
             self._observers.end(record)
+
+    def check_head(self, request: Request) -> RejectionResponse | None:
+        """Return the error for a request that is rejected before its body is received, else None."""
+        path, record = self._find_path(request)
+        try:
+            key = self._admit(request, path, record, int(request.headers_by_name.get("content-length", 1)))
+            if record.operation in _LIMITED_OPERATIONS:
+                self._quotas.require_free(key)
+            if path is not None:
+                return None
+            rejection = build_path_rejection(self.paths, request, record)
+        except Problem as problem:
+            rejection = build_error(problem, record)
+        self._observers.begin(record)
+        self._observers.end(record)
+        return rejection
+
+    def _find_path(self, request: Request) -> tuple[PathMatch | None, Record]:
+        path = self.paths.find(request.method, request.path, request.target.partition("?")[0])
+        dialect = (path.dialect if path else "") or self.paths.dialect_of(request.path, request.headers_by_name)
+        return path, Record(dialect=dialect, operation=path.operation if path else "")
+
+    def _admit(self, request: Request, path: PathMatch | None, record: Record, length: int = 0) -> Key:
+        """Return the key of a request; raises a `Problem` if it is not authorized, or the server has too much to do.
+
+        `length` is the number of bytes of its body if that has not been received.
+        """
+        if path is not None and path.operation == "intercept":
+            key = self.interception.authorize(request, path, self._access)
+        else:
+            key = self._access.authorize(request, is_public=record.operation == "health")
+        record.owner = key.name
+        reason = self._load.find_exceeded(length) if record.operation not in QUIET_OPERATIONS else ""
+        if reason:
+            raise Problem("overloaded", f"the gateway is overloaded: {reason}", retry_after=RETRY_AFTER)
+        return key
 
     async def _generate(self, exchange: Exchange, path: PathMatch, key: Key, record: Record) -> None:
         """Answer a request for a model's response."""

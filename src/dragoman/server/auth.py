@@ -182,11 +182,18 @@ class Quotas:
             return
         at = self._key_index[key.name]
         self._own_counts[at] += 1
-        if sum(counts[at] for counts in self._open_counts) > key.concurrency:
+        if self._count_open(key) > key.concurrency:
             self._own_counts[at] -= 1
-            raise Problem(
-                "rate_limit", f"this key already has {key.concurrency} open requests, which is its limit", retry_after=1
-            )
+            raise _build_quota_error(key)
+
+    def require_free(self, key: Key) -> None:
+        """Raise a `Problem` if a key has no slot left; take none."""
+        if key.concurrency and self._count_open(key) >= key.concurrency:
+            raise _build_quota_error(key)
+
+    def _count_open(self, key: Key) -> float:
+        at = self._key_index[key.name]
+        return sum(counts[at] for counts in self._open_counts)
 
     def release(self, key: Key) -> None:
         """Release the slot of a request."""
@@ -201,3 +208,8 @@ class Quotas:
             yield
         finally:
             self.release(key)
+
+
+def _build_quota_error(key: Key) -> Problem:
+    message = f"this key already has {key.concurrency} open requests, which is its limit"
+    return Problem("rate_limit", message, retry_after=1)

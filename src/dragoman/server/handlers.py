@@ -22,8 +22,10 @@ from dragoman.gateway.passthrough import ModelBody, PassthroughRequest, parse_mo
 from dragoman.gateway.record import Record, build_response_headers
 from dragoman.gateway.retry import client_may_retry
 from dragoman.gateway.router import Routes, Target
+from dragoman.http.admission import Load
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON_HEADERS, Headers, Request
+from dragoman.http.rejection import RejectionResponse
 from dragoman.server import mcp
 from dragoman.server.auth import Access, Key
 from dragoman.server.endpoints import code_assist, models, stored
@@ -46,6 +48,7 @@ class Services(Struct, frozen=True):
     observability: Observability
     mcp_endpoint: mcp.McpEndpoint
     interception: Interception
+    load: Load
     strict: Strict = False
     """Which losses are rejected in all requests."""
 
@@ -201,9 +204,8 @@ async def reject_websocket(exchange: Exchange, record: Record) -> None:
     await exchange.send(426, reply.headers, reply.body)
 
 
-async def reject_path(paths: Paths, exchange: Exchange, record: Record) -> None:
+def build_path_rejection(paths: Paths, request: Request, record: Record) -> RejectionResponse:
     """Reject a path that does not exist with 404, or one that has other methods with 405."""
-    request = exchange.request
     methods = paths.find_methods(request.path, request.target.partition("?")[0])
     if not methods:
         raise Problem("not_found", f"{request.method} {request.path} does not exist", code="unknown_url")
@@ -211,37 +213,48 @@ async def reject_path(paths: Paths, exchange: Exchange, record: Record) -> None:
     message = f"{request.method} is not allowed on {request.path}; use {allowed}"
     reply = dialect_named(record.dialect).build_error(Problem("invalid_request", message, status=405))
     record.status, record.outcome = 405, "refused"
-    await exchange.send(
-        405, build_response_headers(record, {**reply.headers, "allow": allowed}), add_id(reply.body, record)
-    )
+    headers = build_response_headers(record, {**reply.headers, "allow": allowed})
+    return RejectionResponse(405, tuple(headers.items()), add_id(reply.body, record))
 
 
 async def send_error(problem: Problem, exchange: Exchange, record: Record) -> None:
     """Send an error in the client's dialect; truncate a response that has started."""
-    record.problem = problem
-    record.outcome = "failed" if record.upstream else "refused"
     if exchange.started:
+        record.problem, record.outcome = problem, "failed" if record.upstream else "refused"
         exchange.truncate()
         return
+    rejection = build_error(problem, record)
+    await exchange.send(rejection.status, dict(rejection.headers), rejection.body)
+
+
+def build_error(problem: Problem, record: Record) -> RejectionResponse:
+    """Render an error in the client's dialect."""
+    record.problem = problem
+    record.outcome = "failed" if record.upstream else "refused"
     if record.operation == "mcp":
-        rejection = mcp.build_rejection(problem)
-        record.status = rejection.status
+        reply = mcp.build_rejection(problem)
         # MCP is not a dialect, and its errors have no field for the exchange id.
-        await exchange.send(rejection.status, {**rejection.headers, "x-dragoman-exchange": record.id}, rejection.body)
-        return
-    reply = dialect_named(record.dialect).build_error(problem)
+        headers, body = {**reply.headers, "x-dragoman-exchange": record.id}, reply.body
+    else:
+        reply = dialect_named(record.dialect).build_error(problem)
+        headers, body = build_response_headers(record, reply.headers), add_id(reply.body, record)
+        if record.is_retry_budget_spent or not client_may_retry(problem, record.tries):
+            headers["x-should-retry"] = "false"
     record.status = reply.status
-    headers = build_response_headers(record, reply.headers)
-    if record.is_retry_budget_spent or not client_may_retry(problem, record.tries):
-        headers["x-should-retry"] = "false"
-    await exchange.send(reply.status, headers, add_id(reply.body, record))
+    return RejectionResponse(reply.status, tuple(headers.items()), body)
 
 
+RETRY_AFTER = 1.0
+"""Seconds after which a client may retry a request that the gateway was too busy for."""
 _REJECTIONS: dict[int, tuple[Kind, str]] = {
     400: ("invalid_request", "the request is not valid HTTP, or two servers could read it differently"),
     408: ("timeout", "the request body did not arrive in time; the limit is `body_seconds` in [server.limits]"),
     413: ("too_large", "the request body is too large; the limit is `body` in [server.limits]"),
     415: ("unsupported", "the content-encoding is not supported; send the body uncompressed, or with gzip or deflate"),
+    503: (
+        "overloaded",
+        "the gateway has reached `connections` or `buffered` in [server.limits]; retry later",
+    ),
     431: ("invalid_request", "the request headers are too large; the limit is `head` in [server.limits]"),
 }
 
@@ -252,5 +265,6 @@ def build_rejection(paths: Paths, status: int, request: Request) -> tuple[Header
     dialect = (path.dialect if path is not None else "") or paths.dialect_of(request.path, dict(request.headers))
     record = Record(dialect=dialect, status=status)
     kind, message = _REJECTIONS[status]
-    reply = dialect_named(dialect).build_error(Problem(kind, message, status=status))
+    wait = RETRY_AFTER if kind == "overloaded" else None
+    reply = dialect_named(dialect).build_error(Problem(kind, message, status=status, retry_after=wait))
     return tuple(build_response_headers(record, reply.headers).items()), add_id(reply.body, record)

@@ -4,12 +4,14 @@ import asyncio
 import gc
 import os
 import signal
+import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 
 from dragoman.config import HASH_PREFIX, Config, ConfigError
 from dragoman.gateway.record import Observer
+from dragoman.http.admission import Load, RequestPolicy
 from dragoman.http.server import Server, listen
 from dragoman.server import log
 from dragoman.server.agent_services import AgentServices, open_agent_services
@@ -23,6 +25,10 @@ from dragoman.server.services import JobRunnerFactory, build_job_runner, open_ga
 from dragoman.tasks import start_task
 from dragoman.tools import Handler
 
+if sys.platform != "win32":
+    import resource
+
+_MAX_FILES = 1 << 16
 _LAST_PORT = 65535
 _MIN_KEY_LENGTH = 16
 """Characters of a client key if the server is reachable from the network."""
@@ -72,13 +78,22 @@ async def running(  # noqa: PLR0913  all but the configuration are keyword optio
             )
         )
         access = _build_access(config, host)
-        app = App(Services(gateway_services, access, observability, mcp_endpoint, interception, config.server.strict))
+        load = Load(config.server.limits)
+        services = Services(
+            gateway_services, access, observability, mcp_endpoint, interception, load, config.server.strict
+        )
+        app = App(services)
+        policy = RequestPolicy(
+            load=load,
+            check_head=app.check_head,
+            rejection_renderer=partial(build_rejection, app.paths),
+            unlimited_paths=frozenset({b"/health"}),
+        )
         server = await stack.enter_async_context(
             listen(
                 app.handle,
                 (host, configured_port if port is None else port) if worker_context is None else worker_context.socket,
-                config.server.limits,
-                rejection_renderer=partial(build_rejection, app.paths),
+                policy=policy,
                 grace=config.server.grace if grace is None else grace,
             )
         )
@@ -135,6 +150,7 @@ async def serve(
     parent_pipe: int | None = None,
 ) -> None:
     """Serve until a stop signal, or until the parent that holds the other end of `parent_pipe` exits."""
+    _raise_file_limit()
     with log.open_log(config, None if worker_context is None else worker_context.worker) as lines:
         asyncio.get_running_loop().set_exception_handler(lines.on_loop_error)
         async with running(config, observers=[lines.on_end], worker_context=worker_context) as gateway:
@@ -162,6 +178,14 @@ def watch_stop_signals(
 
         loop.add_reader(parent_pipe, on_parent_exit)
     return stopped
+
+
+def _raise_file_limit() -> None:
+    """Allow as many open files as the system does: each connection is one."""
+    if sys.platform != "win32":
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
 def _freeze_objects() -> None:

@@ -24,7 +24,7 @@ from dragoman.gateway.agents.toolset import AgentRegistry, ToolServers, find_unk
 from dragoman.gateway.conversations.load import ConversationLoader
 from dragoman.gateway.conversations.runner import LocalJobRunner
 from dragoman.gateway.errors import build_credentials_error, map_failure
-from dragoman.gateway.generate import Gateway, Timing
+from dragoman.gateway.generate import Gateway, GenerateSettings
 from dragoman.gateway.media import MediaFetcher, MediaLimits
 from dragoman.gateway.redact import redact
 from dragoman.gateway.retry import RetryPolicy
@@ -144,7 +144,7 @@ async def open_gateway_services(
             else None
         )
         signatures = SignatureStore(conversations.store.signatures)
-        gateway = Gateway(routes, client, _build_timing(config), signatures, agents)
+        gateway = Gateway(routes, client, _build_settings(config), signatures, agents)
         yield GatewayServices(gateway, conversations, job_runner)
 
 
@@ -166,7 +166,7 @@ def _build_agents(
     return Agents(agent_registry, tool_services.executor, conversations.store, job_runner)
 
 
-def _build_timing(config: Config) -> Timing:
+def _build_settings(config: Config) -> GenerateSettings:
     server, retries = config.server, config.server.retries
     retry = RetryPolicy(
         retries=retries.most,
@@ -174,7 +174,7 @@ def _build_timing(config: Config) -> Timing:
         longest_wait=retries.longest_wait,
         longest_asked=retries.longest_asked,
     )
-    return Timing(retry=retry, hold=server.hold, heartbeat=server.heartbeat)
+    return GenerateSettings(retry=retry, hold=server.hold, heartbeat=server.heartbeat, max_choices=server.max_choices)
 
 
 _DAY = 86400.0

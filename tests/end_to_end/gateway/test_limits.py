@@ -2,14 +2,18 @@
 
 import gzip
 import json
+import socket
 
 import anthropic
 import httpx2
 import openai
 import pytest
+from google.genai.errors import APIError
 
 from cpu_limit import cpu_limit
-from dragoman.http.connection import ClientLimits
+from dragoman.config import KeyTable
+from dragoman.http.admission import ClientLimits
+from oracles.clients import genai
 
 PATHS = {
     "chat": "/v1/chat/completions",
@@ -66,3 +70,67 @@ def test_a_compressed_request_is_answered_and_forwarded_uncompressed(gateway, mo
     refused = httpx2.post(url, content=b"x", headers={**packed, "content-encoding": "zstd"})
     assert refused.status_code == 415
     assert "gzip" in refused.json()["error"]["message"]
+
+
+TEN_MB = "ten words of a long prompt that goes on and " * 230_000
+KEYS = (KeyTable(key="the-key", name="one"),)
+
+
+def ask_openai(gateway, key):
+    client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key=key, max_retries=0))
+    with pytest.raises(openai.APIStatusError) as error:
+        client.chat.completions.create(model="gem", messages=[{"role": "user", "content": TEN_MB}])
+    return error.value.status_code, error.value.message
+
+
+def ask_anthropic(gateway, key):
+    client = gateway.open(anthropic.Anthropic(base_url=gateway.base_url, api_key=key, max_retries=0))
+    with pytest.raises(anthropic.APIStatusError) as error:
+        client.messages.create(model="gem", max_tokens=10, messages=[{"role": "user", "content": TEN_MB}])
+    return error.value.status_code, error.value.message
+
+
+def ask_gemini(gateway, key):
+    client = gateway.open(genai.Client(api_key=key, http_options={"base_url": gateway.base_url}))
+    with pytest.raises(APIError) as error:
+        client.models.generate_content(model="gem", contents=TEN_MB)
+    return error.value.code, error.value.message
+
+
+@pytest.mark.parametrize("ask", [ask_openai, ask_anthropic, ask_gemini])
+@pytest.mark.parametrize(
+    ("key", "limits", "error"),
+    [
+        ("wrong", ClientLimits(), (401, "API key")),
+        ("the-key", ClientLimits(body=1 << 20), (413, "too large")),
+        ("the-key", ClientLimits(connections=1), (503, "`connections`")),
+        ("the-key", ClientLimits(body=8 << 20, buffered=8 << 20), (413, "too large")),
+    ],
+)
+def test_the_sdks_read_an_error_that_is_sent_before_a_body_of_ten_megabytes(serve, ask, key, limits, error):
+    gateway = serve(keys=KEYS, limits=limits)
+    host, _, port = gateway.base_url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port))):
+        code, message = ask(gateway, key)
+    status, part = error
+    assert code == status
+    assert part in message
+
+
+@pytest.mark.parametrize("client", PATHS)
+def test_an_overloaded_gateway_sends_503_with_retry_after_in_the_clients_dialect(serve, client):
+    gateway = serve(limits=ClientLimits(connections=1))
+    host, _, port = gateway.base_url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port))):
+        reply = httpx2.post(gateway.base_url + PATHS[client].replace("MODEL", "gem"), json={})
+        assert httpx2.get(f"{gateway.base_url}/health").json() == {"status": "ok"}
+    assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
+    assert "`connections`" in reply.json()["error"]["message"]
+
+
+def test_an_unknown_path_is_rejected_before_its_body(gateway):
+    host, _, port = gateway.base_url.removeprefix("http://").partition(":")
+    for method, status in ((b"POST /nowhere", b"404"), (b"PUT /v1/messages", b"405")):
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(method + b" HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 1000\r\n\r\n")
+            assert connection.recv(1 << 16).startswith(b"HTTP/1.1 " + status)

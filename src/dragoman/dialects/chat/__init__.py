@@ -13,7 +13,7 @@ from dragoman.dialects.chat.request import parse_request, read_tools
 from dragoman.dialects.chat.response import build_response, parse_response
 from dragoman.dialects.chat.traits import ROWS
 from dragoman.dialects.chat.wire import NAME
-from dragoman.dialects.record import Dialect, ReplyCapabilities
+from dragoman.dialects.record import ChoiceFormat, Dialect, ReplyCapabilities
 
 _OTHER_PATHS = (
     "assistants|audio|completions|containers|embeddings|evals|fine_tuning|images|moderations|realtime|rerank|threads"
@@ -86,6 +86,9 @@ DIALECT = Dialect(
     parse_error=parse_error,
     build_error=build_error,
     mapped_error_types=MAPPED_ERROR_TYPES,
+    choices=ChoiceFormat(
+        choices="choices", usage="usage", shared=frozenset({"id", "created"}), end_event=b"data: [DONE]"
+    ),
     id_header="x-request-id",
     implied=compat.IMPLIED,
     implied_replies=compat.IMPLIED_REPLIES,

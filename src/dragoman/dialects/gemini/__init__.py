@@ -25,7 +25,7 @@ from dragoman.dialects.gemini.request import parse_request, read_tools
 from dragoman.dialects.gemini.response import build_response, parse_response
 from dragoman.dialects.gemini.traits import ROWS
 from dragoman.dialects.gemini.wire import ISSUER, NAME
-from dragoman.dialects.record import Dialect, ReplyCapabilities, TokenCountFormat
+from dragoman.dialects.record import ChoiceFormat, Dialect, ReplyCapabilities, TokenCountFormat
 
 _VERSION = r"/(?:v1|v1beta|v1beta1|v1alpha)"
 _MODELS = rf"{_VERSION}(?:(?:/projects/[^/]+/locations/[^/]+)?/publishers/google)?/models"
@@ -148,6 +148,9 @@ DIALECT = Dialect(
     envelopes=frozenset({SPELLING}),
     is_wrapped=is_wrapped,
     unwrap=unwrap_request,
+    choices=ChoiceFormat(
+        choices="candidates", usage="usageMetadata", shared=frozenset({"responseId"}), envelope="response"
+    ),
     count=TokenCountFormat("totalTokens"),
     implied=compat.IMPLIED,
     implied_replies=compat.IMPLIED_REPLIES,
