@@ -57,6 +57,7 @@ MORE_FILES = {
         "grounding": "citations are metadata that count bytes",
     },
     "messages": {
+        "automatic_marks": "only Claude caches nothing without marks, which others do by themselves",
         "client_tools": "tools whose parameters the vendor's models know, for the models of other vendors",
         "remote": _REMOTE,
         "text_blocks": "search results and documents made of blocks, which no other API has",

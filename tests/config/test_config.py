@@ -86,6 +86,7 @@ def test_a_file_without_upstreams_is_like_no_file_in_that(tmp_path):
         ('[upstreams.a]\nkind = "x"\n', "upstreams.a.kind", "use one of gemini, vertex-gemini, code-assist, anthropic"),
         ('[server]\nlog_format = "x"\n', "server.log_format", "use one of json, text"),
         ('[upstreams.a]\nkind = "gemini"\ntext_calls = "x"\n', "upstreams.a.text_calls", "use one of json, legacy"),
+        ('[upstreams.a]\nkind = "anthropic"\ncache_marks = "on"\n', "upstreams.a.cache_marks", "use one of auto, off"),
         ('[upstreams.a]\nkind = "gemini"\ntext_calls = { m = 1 }\n', "upstreams.a.text_calls", "Expected `str`"),
         ('[upstreams.a]\nkind = "gemini"\n', "upstreams.a.api_key", "env:GEMINI_API_KEY"),
         ('[upstreams.a]\nkind = "anthropic"\n', "upstreams.a.api_key", "env:ANTHROPIC_API_KEY"),

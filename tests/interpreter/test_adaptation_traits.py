@@ -109,6 +109,7 @@ CLAUDE = {
     "output_strict_only": True,
     "cache_marks": True,
     "cache_marks_max": 4,
+    "cache_needs_marks": True,
     "marks_anywhere": True,
     "cache_lifetimes": ("5m", "1h"),
     "user": True,

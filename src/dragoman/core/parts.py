@@ -143,6 +143,8 @@ class Opaque(Part, frozen=True, kw_only=True, eq=False):
     The block has only that id, not the content."""
     content: tuple[Text | Media, ...] = ()
     """Its texts and media, which other dialects get instead of the block."""
+    is_accounting: bool = False
+    """It is for the vendor's accounting, which no model reads: its loss is informational."""
 
 
 class ToolResult(Part, frozen=True, kw_only=True, eq=False):

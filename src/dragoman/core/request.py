@@ -130,6 +130,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """Turns already rendered in the target's dialect, as items of its history; system messages come before them."""
     written_tools: bytes = b""
     """The tools already rendered in the target's dialect; empty if they must be rendered."""
+    marks_ends: bool = False
+    """The renderer adds cache marks at the ends of the tools, the instructions and the last turns: it has none."""
 
 
 def count_leading_systems(messages: Sequence[Message]) -> int:

@@ -191,6 +191,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     cache_marks: bool = False
     cache_marks_max: int | None = None
     """The largest number of cache marks; no mark may have a longer lifetime than one before it. None: no limit."""
+    cache_needs_marks: bool = False
+    """The vendor caches only what is marked, so a request without any mark may get some (Claude)."""
     marks_anywhere: bool = False
     """A cache mark may also be in an assistant turn, and on a tool result itself instead of on its content."""
     cache_lifetimes: tuple[str, ...] = ()

@@ -118,6 +118,7 @@ class UpstreamModel:
             signer=signer,
             links=Links(upstream_fetches=target.fetches_links) if target.media_fetcher is not None else None,
             text_calls=target.text_calls,
+            cache_marks=target.cache_marks,
         )
 
         def translate(links: Links | None) -> Translation:

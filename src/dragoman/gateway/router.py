@@ -34,6 +34,8 @@ class Target(Struct, frozen=True):
     """The format of text calls, for a model without tool support; "" if the model supports tools."""
     signs: bool = False
     """Whether the model may sign its calls, reasoning or texts, so that the signatures must be sent back."""
+    cache_marks: bool = True
+    """Whether requests of clients without cache marks get some, if the model caches only what is marked."""
 
 
 class UpstreamSet(Struct, frozen=True):
@@ -47,15 +49,16 @@ class UpstreamSet(Struct, frozen=True):
     """Upstreams that do not fetch links."""
     text_calls: Mapping[str, Mapping[str, TextCalls]] = {}
     """Upstreams with models that use text calls: formats by model name pattern."""
+    without_cache_marks: frozenset[str] = frozenset()
+    """Upstreams whose requests get no automatic cache marks."""
 
     def build_target(self, name: str, model: str) -> Target:
         """Return the target for a model at a named upstream."""
         deadlines = self.deadlines.get(name, Deadlines())
         text_calls, upstream = self.find_text_calls(name, model), self.by_name[name](model)
         signs = not text_calls and bool(dialect_named(upstream.dialect).capabilities.signatures)
-        return Target(
-            upstream, model, deadlines, self.media_fetcher, name not in self.without_link_fetch, text_calls, signs
-        )
+        links, marks = name not in self.without_link_fetch, name not in self.without_cache_marks
+        return Target(upstream, model, deadlines, self.media_fetcher, links, text_calls, signs, marks)
 
     def find_text_calls(self, name: str, model: str) -> TextCalls:
         """Return the format of text calls for a model; the first pattern that matches counts."""

@@ -165,6 +165,7 @@ async def translate(
         signer,
         Links(upstream_fetches=target.fetches_links) if target.media_fetcher is not None else None,
         target.text_calls,
+        target.cache_marks,
     )
     try:
         translation = await translate_with_stored(partial(_parse_valid, task), task, target, signer)

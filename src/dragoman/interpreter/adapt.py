@@ -90,6 +90,7 @@ def adapt(
         spelling=_NO_SPELLING,
         written=prefix.written,
         written_tools=adaptation.written_tools,
+        marks_ends=adaptation.adds_cache_marks and traits.cache_needs_marks and not adaptation.has_cache_marks,
         **changes,
     )
     return adapted, undo or adaptation.build_undo()
@@ -102,6 +103,7 @@ def _drop_prefix(prefix: Prefix, messages: tuple[Message, ...], adaptation: Adap
     adaptation.ledger.resume(prefix.reported_once, prefix.losses)
     adaptation.names.update(prefix.names)
     adaptation.runs, adaptation.unnamed = prefix.runs, prefix.unnamed
+    adaptation.has_cache_marks = prefix.has_cache_marks
     return (*messages[: count_leading_systems(messages)], *messages[prefix.find_end(messages) :])
 
 

@@ -47,6 +47,8 @@ class Adaptation(Struct):
     """The caller allows one call at a time, and the target has no setting for that."""
     has_cache_marks: bool = False
     """Some part of the history has a cache mark."""
+    adds_cache_marks: bool = False
+    """A request without a cache mark gets some, where the target caches only what is marked."""
     links: Links | None = None
     """The media fetched for links; None if the caller of the translation fetches none."""
     instructions: list[str] = []

@@ -57,6 +57,7 @@ class TranslationOptions(Struct, frozen=True, kw_only=True):
     signer: SignatureLookup | None = None
     links: Links | None = None
     text_calls: TextCalls = ""
+    cache_marks: bool = False
 
 
 def translate_core_request(request: Request, target: str, model: str, options: TranslationOptions) -> Translation:
@@ -80,7 +81,8 @@ def translate_core_request(request: Request, target: str, model: str, options: T
         undo = undo if prompt is None or prompt.undo is None else prompt.undo
     else:
         issuer = source_dialect.issuer if source_dialect is not None else ""
-        adapted, undo = adapt(whole, Adaptation(traits, ledger, issuer, links=options.links))
+        adaptation = Adaptation(traits, ledger, issuer, links=options.links, adds_cache_marks=options.cache_marks)
+        adapted, undo = adapt(whole, adaptation)
     losses = ledger.losses() if len(ledger) else ()
     if options.strict:
         # Strict mode is about the client's own request, not about content that the gateway added.

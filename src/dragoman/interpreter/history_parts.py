@@ -204,6 +204,10 @@ def adapt_opaque(part: Opaque, _message: Message, adaptation: Adaptation) -> Ada
         return None
     if part.refers:
         raise Problem("unsupported", STORED_ELSEWHERE, where=part.where + part.refers)
+    if part.is_accounting:
+        # It may differ in every request, and would end the prefix that the target's prompt cache knows.
+        adaptation.ledger.report_dropped(part.where, "a block for the vendor's own accounting", "informational")
+        return None
     adaptation.ledger.report_dropped(part.where, "a block that only its own dialect understands")
     return None
 

@@ -85,9 +85,9 @@ class Ledger(Struct, eq=False):
         """Add the losses of another ledger."""
         self._entries.update(dict.fromkeys(entries))
 
-    def report_dropped(self, where: str, what: str) -> None:
+    def report_dropped(self, where: str, what: str, grade: Grade | None = None) -> None:
         """Report that everything at and below `where` is dropped."""
-        self._entries[_Entry((where,), what, "dropped")] = None
+        self._entries[_Entry((where,), what, "dropped", grade=grade)] = None
 
     def report_dropped_value(self, where: str, raw: bytes, what: str, shape: str = "") -> None:
         """Report that the value `raw` at `where` is dropped; `shape` is the normalised pointer, if it is known."""

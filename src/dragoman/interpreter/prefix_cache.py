@@ -30,7 +30,12 @@ class Prefix(Struct, frozen=True, eq=False):
     history_changes: Arguments = {}
     """How the arguments of its calls were changed to match the converted schemas."""
     written: bytes = b""
-    """The bytes of the messages in the target's array, without the leading system messages."""
+    """The bytes of the messages in the target's array, without the leading system messages.
+
+    Automatic cache marks are not among them: they move with every turn, and the renderer adds them to a copy.
+    """
+    has_cache_marks: bool = False
+    """Some part of the messages has a cache mark of the caller."""
     ids: frozenset[str] = frozenset()
     """The ids of its calls; the result of each call is in the prefix too."""
     unconfirmed: frozenset[str] = frozenset()

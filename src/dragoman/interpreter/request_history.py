@@ -200,6 +200,7 @@ class RequestHistory:
         return structs.replace(
             longer,
             written=b",".join([items for items in (longer.written, history) if items]),
+            has_cache_marks=longer.has_cache_marks or adaptation.has_cache_marks,
             names={**longer.names, **adaptation.names},
             losses=tuple(sorted((*longer.losses, *ledger.losses()))),
             reported_once=ledger.reported_once,

@@ -96,6 +96,7 @@ class ParsedRequest:
         adaptation = Adaptation(
             traits, ledger, source.issuer, task.model, links=links, tool_set=tool_set, tools_cache=tools_cache
         )
+        adaptation.adds_cache_marks = task.cache_marks
         prefix_of = None
         if self._history is not None:
             prefix_of = partial(self._history.translate_prefix, whole.messages, target, traits, links=links)
@@ -136,6 +137,7 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
     signer: SignatureLookup | None = None,
     links: Links | None = None,
     text_calls: TextCalls = "",
+    cache_marks: bool = False,
 ) -> Translation:
     """Translate a request of the dialect `source` to `target`, for its model `model` (the request's own if empty).
 
@@ -143,10 +145,13 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
     an error; with "all", any loss is. `signer` returns signatures that the target requires and the caller did not send.
     With `links`, media that the target does not fetch itself is replaced by its fetched content; `MissingLinks` is
     raised for links that must be fetched first. With `text_calls`, the target has no tool support: tools are described
-    in the prompt, and calls are parsed from the model's text.
+    in the prompt, and calls are parsed from the model's text. With `cache_marks`, a request without any cache mark gets
+    some if the target caches only what is marked.
     """
     source_dialect, target_dialect = dialect_named(source), dialect_named(target)
-    task = TranslationTask(call, source_dialect, target_dialect, model, form, strict, signer, links, text_calls)
+    task = TranslationTask(
+        call, source_dialect, target_dialect, model, form, strict, signer, links, text_calls, cache_marks
+    )
     return parse_request(task).translate(links)
 
 

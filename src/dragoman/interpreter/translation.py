@@ -141,3 +141,4 @@ class TranslationTask(Struct, frozen=True):
     signer: SignatureLookup | None = None
     links: Links | None = None
     text_calls: TextCalls = ""
+    cache_marks: bool = False

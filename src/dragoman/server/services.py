@@ -132,6 +132,7 @@ async def open_gateway_services(
             build_media_fetcher(config),
             find_linkless_upstreams(config),
             find_text_calls(config),
+            frozenset(name for name, table in config.upstreams.items() if table.cache_marks == "off"),
         )
         routes = Routes(upstreams, config.models, config.agents)
         conversations = await stack.enter_async_context(open_conversation_loader(config))

@@ -89,6 +89,39 @@ def test_the_top_level_system_is_the_first_message_and_keeps_its_form():
     assert render(marked)["system"] == blocks
 
 
+BILLING = "x-anthropic-billing-header: cc_version=2.1.113.92d; cc_entrypoint=sdk-ts;"
+
+
+@pytest.mark.parametrize("text", [BILLING, BILLING + " cch=aeff9;", BILLING + " cc_is_subagent=true;"])
+def test_the_billing_block_of_claude_code_is_no_text_for_a_model(text):
+    system = [{"type": "text", "text": text}, {"type": "text", "text": "be brief"}]
+    body = {"model": "m", "system": system, "messages": []}
+    billing, instructions = parse(body).messages[0].parts
+    assert isinstance(billing, Opaque)
+    assert billing.is_accounting
+    assert isinstance(instructions, Text)
+    assert home(body)["system"] == system
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        BILLING,
+        [{"type": "text", "text": "be brief"}, {"type": "text", "text": BILLING}],
+        [{"type": "text", "text": BILLING + "\nbe brief"}],
+        [{"type": "text", "text": "x-anthropic-billing-header: what is this?"}],
+        [{"type": "text", "text": "about " + BILLING}],
+        [{"type": "text", "text": BILLING, "cache_control": {"type": "ephemeral"}}],
+    ],
+)
+def test_only_the_documented_form_of_the_billing_block_is_taken_for_one(system):
+    assert all(isinstance(part, Text) for part in parse(ask(system=system)).messages[0].parts)
+
+
+def test_the_same_text_of_a_user_is_the_users():
+    assert isinstance(first(ask({"type": "text", "text": BILLING})), Text)
+
+
 def test_a_system_message_among_the_turns_stays_there():
     turns = [
         {"role": "user", "content": "a"},

@@ -14,6 +14,7 @@ from dragoman.core.parts import Text
 from dragoman.core.request import Message, NativeTool, OutputFormat, Request, Tool, ToolChoice
 from dragoman.core.traits import Traits
 from dragoman.core.value import own_extras
+from dragoman.dialects.messages.automatic_marks import mark_content, mark_tools, mark_turns
 from dragoman.dialects.messages.fields import METADATA_FIELDS, SAMPLING_FIELDS
 from dragoman.dialects.messages.parts import is_plain, write_cache_mark, write_parts
 from dragoman.dialects.messages.wire import (
@@ -43,14 +44,18 @@ def _write_request(request: Request, traits: Traits) -> dict[str, Any]:
     leading = list(takewhile(_is_leading, request.messages))
     body: dict[str, Any] = {"model": request.model} if "no model" not in request.spelling else {}
     if leading and (system := _write_system(leading)) is not None:
-        body["system"] = system
+        body["system"] = Raw(mark_content(encode(system))) if request.marks_ends else system
     if (tools := _write_tools(request)) is not None:
-        body["tools"] = tools
+        body["tools"] = Raw(mark_tools(encode(tools))) if request.marks_ends else tools
     if (choice := write_choice(request.tool_choice, tools=bool(request.tools))) is not None:
         body["tool_choice"] = choice
     body |= write_fields(request, traits)
-    written = [Raw(request.written)] if request.written else []
-    body["messages"] = [*written, *(_write_message(message) for message in request.messages[len(leading) :])]
+    following = request.messages[len(leading) :]
+    written, messages = request.written, [_write_message(message) for message in following]
+    if request.marks_ends:
+        roles = [message.role for message in following]
+        written = mark_turns(written, roles, messages, has_tools=bool(request.tools))
+    body["messages"] = [Raw(written), *messages] if written else messages
     return body
 
 

@@ -6,13 +6,14 @@ tool "custom" if it had this type, "description" if that was empty, "bare" if it
 names of optional members that were sent empty, and "no model" or "no stream" if only the URL had them.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Raw, structs
 from msgspec.json import Decoder
 
-from dragoman.core.parts import AnyPart, Text
+from dragoman.core.parts import AnyPart, Opaque, Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.dialects.messages.client_tools import is_client_tool, list_calls
@@ -23,8 +24,8 @@ from dragoman.dialects.messages.fields import (
     read_sampling,
     read_thinking,
 )
-from dragoman.dialects.messages.parts import build_extras, read_cache_mark, read_part
-from dragoman.dialects.messages.wire import ABSENT, NAME, Block, ChoiceShape, RequestShape, ToolShape
+from dragoman.dialects.messages.parts import build_extras, is_plain, read_cache_mark, read_part
+from dragoman.dialects.messages.wire import ABSENT, NAME, Block, ChoiceShape, RequestShape, TextBlock, ToolShape
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire.json import Malformed, decode_with, encode
 from dragoman.wire.shape import Shape, get_raw_members
@@ -35,6 +36,8 @@ _TOOL: Shape[ToolShape] = Shape(ToolShape)
 _CHOICE: Shape[ChoiceShape] = Shape(ChoiceShape)
 _CHOICE_MODES: dict[str, Any] = {"auto": "auto", "any": "required", "tool": "required", "none": "none"}
 _REQUEST: Shape[RequestShape] = Shape(RequestShape)
+_BILLING_BLOCK = re.compile(r"x-anthropic-billing-header: cc_version=[^;\s]+;(?: [a-z_]+=[^;\s]*;)*")
+"""Claude Code's attribution of a request: its version, its entry point, and fields that may differ every time."""
 
 
 def read_tools(raw: bytes, where: str) -> tuple[Tool | NativeTool, ...]:
@@ -154,7 +157,7 @@ def _read_messages(shape: RequestShape, unread: Unread | None, first: int) -> It
         unread.renumber("messages", first)
     if shape.system is not None:
         spelling, parts = _read_content(shape.system, "/system", unread)
-        yield Message(where="/system", spelling=spelling, role="system", parts=parts)
+        yield Message(where="/system", spelling=spelling, role="system", parts=_read_billing_block(spelling, parts))
     for index, message in enumerate(shape.messages, first):
         where = f"/messages/{index}"
         spelling, parts = _read_content(message.content, where + "/content", unread)
@@ -162,6 +165,18 @@ def _read_messages(shape: RequestShape, unread: Unread | None, first: int) -> It
             spelling += " inline"
         extras = None if unread is None else build_extras(unread.take(where))
         yield Message(where=where, spelling=spelling, extras=extras, role=message.role, parts=parts)
+
+
+def _read_billing_block(spelling: str, parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
+    """Return the parts of `system` with Claude Code's billing block as opaque: it is no text for a model.
+
+    It is the first block and has the documented form, and nothing but text; anything else is the caller's own text.
+    """
+    first = parts[0] if parts and spelling == "blocks" else None
+    if not isinstance(first, Text) or not is_plain(first) or not _BILLING_BLOCK.fullmatch(first.text):
+        return parts
+    raw = encode(TextBlock(first.text))
+    return (Opaque(where=first.where, dialect=NAME, raw=raw, is_accounting=True), *parts[1:])
 
 
 def _read_content(content: str | list[Block], where: str, unread: Unread | None) -> tuple[str, tuple[AnyPart, ...]]:
