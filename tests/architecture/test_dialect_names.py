@@ -63,6 +63,8 @@ MORE_FILES = {
         "text_blocks": "search results and documents made of blocks, which no other API has",
     },
     "responses": {
+        "client_items": "calls and results of such tools, which are items of their own",
+        "client_tools": "tools whose parameters the vendor's models know, for the models of other vendors",
         "items": "a conversation is a list of items, not of messages with parts",
         "output": "so is a reply",
         "remote": _REMOTE,

@@ -94,11 +94,11 @@ def test_a_vendor_is_made_to_use_its_own_tool_in_its_own_way(dialect, body, choi
     [
         ({"type": "web_search_20250305", "name": "web_search"}, True),
         ({"type": "web_search_20250305", "name": "other"}, False),
-        ({"type": "web_search"}, False),
+        ({"type": "web_search"}, True),
         (["web_search"], False),
     ],
 )
-def test_callers_know_a_vendors_tool_by_its_name(body, called):
+def test_callers_know_a_vendors_tool_by_its_name_or_type(body, called):
     assert has_name(native("messages", body), "web_search") is called
 
 

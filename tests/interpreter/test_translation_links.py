@@ -8,7 +8,7 @@ import pytest
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
-from dragoman.interpreter.translation import FetchedMedia, Links, MissingLinks
+from dragoman.interpreter.translation import FetchedMedia, FetchFailure, Links, MissingLinks, show_host
 
 PICTURE = FetchedMedia("image/png", "iVBORw0KGgo=")
 
@@ -61,6 +61,8 @@ def test_what_was_fetched_and_is_of_no_type_for_the_target_is_refused():
     with pytest.raises(Problem) as refused:
         translate(call_of([link("http://a/1.png")]), Links({"http://a/1.png": FetchedMedia("image/avif", "AAAA")}))
     assert (refused.value.code, refused.value.where) == ("media_not_fetched", "/messages/0/content/0")
+    assert refused.value.message.startswith("the image at a cannot be used: ")
+    assert refused.value.message.endswith(": image/avif")
 
 
 def test_without_a_fetcher_links_are_dropped_and_are_losses():
@@ -76,3 +78,36 @@ def test_a_long_conversation_is_cached_with_its_images_and_never_without():
     assert PICTURE.data in json.dumps(translate(call_of(*long), Links({"http://a/1.png": PICTURE})))
     assert PICTURE.data in json.dumps(translate(call_of(*long, "more"), Links()))
     assert "left out" in json.dumps(translate(call_of(*long, "more"), None))
+
+
+def test_a_failure_is_a_text_in_place_of_the_media_and_a_loss():
+    failures = {"http://a/1.png": FetchFailure("the link at a cannot be fetched: gone")}
+    call = call_of([link("http://a/1.png")])
+    translation = translate_request(call, "chat", "messages", model="any", links=Links(failures))
+    content = json.loads(translation.call.body)["messages"][0]["content"]
+    assert content == "[image left out: the link at a cannot be fetched: gone]"
+    losses = [(loss.kind, loss.where, loss.what, loss.grade) for loss in translation.losses]
+    assert losses == [
+        ("dropped", "/messages/0/content", "the link at a cannot be fetched: gone", "material"),
+    ]
+
+
+def test_what_is_of_no_type_for_the_target_is_left_out_of_a_run():
+    links = Links({"http://a/1.png": FetchedMedia("image/avif", "AAAA")}, replaces_failed=True)
+    content = translate(call_of([link("http://a/1.png")]), links)["messages"][0]["content"]
+    assert content.startswith("[image left out: ")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://example.com/a.png?key=hush", " at example.com"),
+        ("https://me:hush@example.com:8443/a", " at example.com:8443"),
+        ("https://a@b@example.com/", " at example.com"),
+        ("http://[::1/", ""),
+        ("http:///a.png", ""),
+        ("https://" + "a" * 500, " at " + "a" * 100),
+    ],
+)
+def test_only_the_host_of_a_link_is_shown(url, shown):
+    assert show_host(url) == shown

@@ -79,6 +79,27 @@ CALLED: dict[str, dict[str, Any]] = {
         ],
     },
 }
+FOUND: dict[str, dict[str, Any]] = {
+    "responses": {
+        "input": [
+            {"role": "user", "content": "Look."},
+            {"type": "tool_search_call", "call_id": "c1", "execution": "client", "arguments": {"query": "look"}},
+            {
+                "type": "tool_search_output",
+                "call_id": "c1",
+                "tools": [
+                    {"type": "function", "name": "look", "parameters": SCHEMA, "strict": False},
+                    {
+                        "type": "namespace",
+                        "name": "eyes",
+                        "description": "Eyes.",
+                        "tools": [{"type": "function", "name": "see", "parameters": SCHEMA, "strict": False}],
+                    },
+                ],
+            },
+        ],
+    },
+}
 PLACES = {
     ("chat", "/messages/#/annotations"): (BASES, "/messages/1/annotations"),
     ("chat", "/messages/#/prefix"): (BASES, "/messages/1/prefix"),
@@ -87,6 +108,8 @@ PLACES = {
     ("responses", "/input/#/status"): (BASES, "/input/1/status"),
     ("responses", "/input/#/content/#/logprobs"): (BASES, "/input/1/content/0/logprobs"),
     ("responses", "/input/#/output/#/detail"): (CALLED, "/input/2/output/0/detail"),
+    ("responses", "/input/#/tools/#/defer_loading"): (FOUND, "/input/2/tools/0/defer_loading"),
+    ("responses", "/input/#/tools/#/tools/#/defer_loading"): (FOUND, "/input/2/tools/1/tools/0/defer_loading"),
     ("messages", "/messages/#/content/#/caller"): (CALLED, "/messages/1/content/0/caller"),
 }
 """Request and pointer for fields that the first item of a list cannot have."""

@@ -59,11 +59,7 @@ RUN_BY_CLIENT = [
     ("messages", {"type": "bash_20990101", "name": "bash"}),
     ("messages", {"type": "browser_toolset_20260801"}),
     ("messages", {"type": "novel_20300101", "name": "novel"}),
-    ("responses", {"type": "apply_patch"}),
-    ("responses", {"type": "local_shell"}),
-    ("responses", {"type": "shell", "environment": {"type": "local"}}),
-    ("responses", {"type": "tool_search", "execution": "client"}),
-    ("responses", {"type": "computer_use_preview", "display_width": 9, "display_height": 9, "environment": "mac"}),
+    ("responses", {"type": "novel"}),
     ("gemini", {"computerUse": {"environment": "ENVIRONMENT_BROWSER"}}),
 ]
 

@@ -75,6 +75,8 @@ class ToolCall(Part, frozen=True, kw_only=True, eq=False):
     complete: bool = True
     """False when the model was cut off inside the arguments."""
     executor: Executor = "client"
+    native: str = ""
+    """The type of the vendor's own tool that is called, if its dialect has an item of its own for such calls."""
 
 
 class Data(Part, frozen=True, kw_only=True, eq=False):
@@ -156,6 +158,8 @@ class ToolResult(Part, frozen=True, kw_only=True, eq=False):
     failed: bool = False
     form: CallForm = "json"
     executor: Executor = "client"
+    native: str = ""
+    """As for the call."""
 
 
 Content = Text | Data | Media | Opaque

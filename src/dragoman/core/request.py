@@ -37,6 +37,8 @@ class Tool(Value, frozen=True, kw_only=True, eq=False):
     namespace_description: str = ""
     """The description of the whole namespace; set on its first tool only."""
     cache: str | None = None
+    native: str = ""
+    """The type of the vendor's own tool that this function replaces, if its dialect has an item for calls of it."""
 
 
 class NativeTool(Value, frozen=True, kw_only=True, eq=False):

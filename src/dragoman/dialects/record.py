@@ -297,6 +297,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Return a tool of its vendor that the client runs as functions with the documented parameters.
 
     Other dialects get these functions. Return none if the parameters are not documented."""
+    fit_arguments: Callable[[ToolCall], str] | None = None
+    """Return the arguments of a call with `native` as the vendor's own tool requires; None if it has no such calls."""
     shared_fields: Mapping[str, SharedField] = {}
     """Request fields that mean the same in the vendor's other dialect, by pointer; one of the two lists them."""
     image_detail: str = ""

@@ -116,7 +116,11 @@ class UpstreamModel:
             strict=client.strict,
             form=upstream.form,
             signer=signer,
-            links=Links(upstream_fetches=target.fetches_links) if target.media_fetcher is not None else None,
+            links=(
+                Links(upstream_fetches=target.fetches_links, replaces_failed=True)
+                if target.media_fetcher is not None
+                else None
+            ),
             text_calls=target.text_calls,
             cache_marks=target.cache_marks,
         )

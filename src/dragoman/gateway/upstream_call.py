@@ -204,11 +204,9 @@ async def translate_with_stored(
     try:
         translation = pending.translate(options.links)
     except MissingLinks as missing:
-        if target.media_fetcher is None:
+        if target.media_fetcher is None or options.links is None:
             raise
-        translation = await target.media_fetcher.translate_with_media(
-            pending.translate, missing, upstream_fetches=target.fetches_links
-        )
+        translation = await target.media_fetcher.translate_with_media(pending.translate, missing, options.links)
     if unknown and signer is not None and await signer.look_up(unknown):
         # The signatures are cached now; a call that could not be looked up is reported as a loss.
         return await translate_with_stored(parse, options, target, None)

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from msgspec import Struct, structs
 
+from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.core.traits import TextCalls, Traits
@@ -40,6 +41,8 @@ class Adaptation(Struct):
     """The model can be forced to call a tool."""
     names: dict[str, tuple[str, str]] = {}
     custom: frozenset[str] = frozenset()
+    natives: dict[str, str] = {}
+    """As in `Undo`."""
     arguments: Arguments = {}
     history_changes: Arguments = {}
     """The argument changes that also apply to calls in the history."""
@@ -70,6 +73,13 @@ class Adaptation(Struct):
             self.names[alias] = (namespace, name)
         return alias
 
+    def alias_call(self, call: ToolCall) -> str:
+        """Return the name at the target of the tool of a call."""
+        if call.native:
+            # A vendor's own tool may have another name than its own, because a function has that.
+            return next((name for name, kind in self.natives.items() if kind == call.native), call.name)
+        return self.alias_tool(call.name, call.namespace)
+
     def rejects_text(self, text: str) -> bool:
         """Return whether the target rejects a text because it is empty or only white space."""
         return (not text or text.isspace()) and not self.traits.empty_text
@@ -89,7 +99,7 @@ class Adaptation(Struct):
 
     def build_undo(self) -> Undo:
         """Return the record of reversible changes, to be undone in the reply."""
-        return Undo(self.names, self.custom, self.arguments, self.single_call)
+        return Undo(self.names, self.custom, self.arguments, self.natives, self.single_call)
 
 
 _PLATFORM_PREFIX = re.compile(r"^(?:ft:)?(?:[a-z-]+\.)*(?=[a-z])")

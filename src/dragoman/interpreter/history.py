@@ -35,6 +35,7 @@ from dragoman.interpreter.history_parts import (
     add_mark,
     is_placeholder,
     keep_data,
+    open_native_result,
     prefix_error,
     remove_foreign_fields,
     replace_fields,
@@ -47,7 +48,7 @@ from dragoman.interpreter.turns import SKIP_SIGNATURE_USED, begin_with_user, end
 _EMPTY_TEXT = Text(text="")
 _get_marks = attrgetter("extras", "signature", "cache", "citations")
 _NO_MARKS = _get_marks(_EMPTY_TEXT)
-_get_result_marks = attrgetter("extras", "cache", "failed", "name", "form")
+_get_result_marks = attrgetter("extras", "cache", "failed", "name", "form", "native")
 _NO_RESULT_MARKS = _get_result_marks(ToolResult(call_id=""))
 
 
@@ -115,6 +116,8 @@ def _adapt_result(part: ToolResult, message: Message, adaptation: Adaptation) ->
         text = part.content[0]
         if isinstance(text, Text) and _get_marks(text) == _NO_MARKS and not text.text.isspace():
             return part
+    if part.native:
+        part = open_native_result(part)
     traits = adaptation.traits
     changes = remove_foreign_fields(part, message.role, adaptation)
     content: list[Content] = []

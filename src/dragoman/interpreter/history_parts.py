@@ -1,5 +1,6 @@
 """Adapt the less common parts: calls, reasoning, refusals, opaque parts, results that failed or have a cache mark."""
 
+from itertools import chain
 from typing import Any
 
 from msgspec import structs
@@ -227,9 +228,11 @@ def adapt_call(part: ToolCall, message: Message, adaptation: Adaptation) -> Adap
     if signature is not None and not (traits.call_signatures and signature.issuer == traits.issuer):
         drop_signature(part, signature, adaptation)
         changes["signature"] = None
-    name = adaptation.alias_tool(part.name, part.namespace)
+    name = adaptation.alias_call(part)
     if name != part.name:
         changes["name"] = name
+    if part.native:
+        changes["native"] = ""
     if part.namespace and not traits.namespaces:
         changes["namespace"] = ""
     if part.form == "text" and not traits.custom_tools:
@@ -241,6 +244,12 @@ def adapt_call(part: ToolCall, message: Message, adaptation: Adaptation) -> Adap
         if arguments is not part.arguments:
             changes["arguments"] = arguments
     return structs.replace(part, **changes) if changes else part
+
+
+def open_native_result(part: ToolResult) -> ToolResult:
+    """Return the result of a vendor's own tool as that of a function: its texts and media, which say all of it."""
+    content = [(*item.content,) if isinstance(item, Opaque) else (item,) for item in part.content]
+    return structs.replace(part, native="", content=tuple(chain.from_iterable(content)))
 
 
 def wrap_free_text(text: str) -> str:

@@ -13,6 +13,7 @@ from dragoman.core.request import Message
 from dragoman.core.traits import Traits
 from dragoman.interpreter.adaptation import EMPTY_TEXT_REJECTED, Adaptation
 from dragoman.interpreter.history_parts import Adapted, remove_foreign_fields
+from dragoman.interpreter.translation import FetchFailure, show_host
 
 NOT_FETCHED = "media_not_fetched"
 _FILE_NAMES = {"application/pdf": "document.pdf", "text/plain": "document.txt"}
@@ -99,6 +100,9 @@ def _adapt_file(part: Media, message: Message, adaptation: Adaptation) -> Media 
     traits = adaptation.traits
     part = _guess_type(_unpack_data_url(part))
     fetched = adaptation.links.find_fetched(part, traits) if adaptation.links is not None else None
+    if isinstance(fetched, FetchFailure):
+        return _leave_out(part, fetched.reason, message, adaptation)
+    host = show_host(part.source.url) if isinstance(part.source, Link) else ""
     if fetched is not None:
         part = _set_type(structs.replace(part, source=Inline(fetched.data)), fetched.media_type)
     part = _adapt_type(_correct_image_type(part, adaptation), adaptation)
@@ -114,11 +118,11 @@ def _adapt_file(part: Media, message: Message, adaptation: Adaptation) -> Media 
         text = f"{part.name}\n\n{source.text}" if part.name else source.text
         return Text(text=text, where=part.where, cache=cache)
     reason = _find_rejection(part, source, message, adaptation)
-    if reason is not None and fetched is not None:
-        raise Problem("invalid_request", f"{reason}: {fetched.media_type}", where=part.where, code=NOT_FETCHED)
+    if reason is not None and fetched is not None and not (adaptation.links and adaptation.links.replaces_failed):
+        unusable = f"the {part.kind}{host} cannot be used: {reason}: {fetched.media_type}"
+        raise Problem("invalid_request", unusable, where=part.where, code=NOT_FETCHED)
     if reason is not None:
-        adaptation.ledger.report_dropped(part.where, reason)
-        return Text(text=f"[{part.kind} left out: {reason}]") if message.role == "user" else None
+        return _leave_out(part, reason, message, adaptation)
     changes = remove_foreign_fields(part, message.role, adaptation)
     if isinstance(source, Plain) and (source is not part.source or part.media_type not in ("", "text/plain")):
         changes["source"] = source
@@ -136,6 +140,12 @@ def _adapt_file(part: Media, message: Message, adaptation: Adaptation) -> Media 
         adaptation.ledger.report_approximated(part.where, "no media type is given: the most common one is assumed")
         changes["media_type"] = _COMMON_TYPES[part.kind]
     return structs.replace(part, **changes) if changes else part
+
+
+def _leave_out(part: Media, reason: str, message: Message, adaptation: Adaptation) -> Text | None:
+    """Report media that the target does not get; a user's is replaced by a text."""
+    adaptation.ledger.report_dropped(part.where, reason)
+    return Text(text=f"[{part.kind} left out: {reason}]") if message.role == "user" else None
 
 
 def find_document_text(part: Media) -> str | None:

@@ -44,6 +44,8 @@ class _OpenPart:
     citation_count = 0
     drop_reason = ""
     """Why the part is dropped, if that is reported at its end."""
+    native = ""
+    """The type of the vendor's own tool that is called."""
     texts: list[str] | None = None
     """The arguments sent so far, for a client that parses them; the text so far, for a part that is dropped."""
 
@@ -51,6 +53,8 @@ class _OpenPart:
         self.index = index
         self.part = part
         self.kind = part.__class__
+        if isinstance(part, ToolCall):
+            self.native = part.native
 
     @property
     def arguments(self) -> str:
@@ -215,7 +219,9 @@ class EventAdapter(ReplyAdapter):
         opened, text, piece = self._parts[event.index], event.text, event.piece
         if opened.held_events is not None:
             opened.held_events.append(events.PartDelta(-1, text, piece))
-            return [] if opened.kind is Text or self._must_hold(opened, text) else self._release(opened)
+            return (
+                [] if opened.native or opened.kind is Text or self._must_hold(opened, text) else self._release(opened)
+            )
         if opened.texts is not None:
             opened.texts.append(text)
         return [] if opened.index is None else [events.PartDelta(opened.index, text, piece)]
@@ -228,7 +234,10 @@ class EventAdapter(ReplyAdapter):
             self._report_dropped_part(opened)
             return []
         if opened.held_events is not None:
-            if opened.kind is Text:
+            if opened.native:
+                whole = structs.replace(opened.part, arguments=opened.arguments, complete=complete)
+                opened.set_arguments(self.fit_native_arguments(whole))  # pyright: ignore[reportArgumentType]
+            elif opened.kind is Text:
                 opened.set_arguments(wrap_free_text(opened.arguments))
             elif self.capabilities.object_arguments and not self._can_send_call(opened, complete):
                 opened.held_events = None

@@ -177,6 +177,14 @@ class ReplyAdapter:
         self.has_lost_call = True
         return None
 
+    def fit_native_arguments(self, call: ToolCall) -> str:
+        """Return the arguments of a call of the client's vendor's own tool as that tool requires."""
+        fit = self.client.fit_arguments
+        adapted = call.arguments if fit is None else fit(call)
+        if adapted is not call.arguments:
+            self.ledger.report_approximated(call.where, f"the arguments did not fit the tool {call.native!r}: adapted")
+        return adapted
+
     def report_order(self, part: AnyPart) -> None:
         """Report a part that came after a call if the client's dialect puts it before the call."""
         if self.call_count and not self.capabilities.order:

@@ -71,7 +71,7 @@ class ResponseAdapter(ReplyAdapter):
     def adapt(self, response: Response, context: Context) -> Response:
         """Return the reply as the client's dialect can express it; raise a `Problem` for an unknown finish reason."""
         undo = context.undo
-        restores = undo.arguments or undo.names or undo.custom
+        restores = undo.arguments or undo.names or undo.custom or undo.natives
         if not response.id:
             # The id is hashed from the whole reply.
             response, restores = _restore_reply(response, context), None
@@ -115,7 +115,9 @@ class ResponseAdapter(ReplyAdapter):
         if signature is not None:
             # A free-form call that is sent as a function call cannot hold the signature of a call.
             signature = self._adapt_part_signature(signature, call, Text if is_free_text else ToolCall, adapted)
-        if is_free_text:
+        if call.native:
+            arguments = self.fit_native_arguments(call)
+        elif is_free_text:
             arguments, form = wrap_free_text(arguments), "json"
         elif capabilities.object_arguments:
             checked = self.ensure_object_arguments(arguments, call.where, call.complete)

@@ -151,7 +151,7 @@ def describe_tools(request: Request, source_issuer: str, traits: Traits, ledger:
     )
     names = tuple(tool.name for tool in described)
     settings = TextCallSettings(names, single_call=adaptation.single_call, stop=RESULT_START)
-    undo = Undo(adaptation.names, adaptation.custom, adaptation.arguments, text_calls=settings)
+    undo = Undo(adaptation.names, adaptation.custom, adaptation.arguments, adaptation.natives, text_calls=settings)
     return DescribedRequest(text_request, undo)
 
 
@@ -295,7 +295,7 @@ class _HistoryRenderer:
         drop_extras(call, adaptation)
         if call.signature is not None:
             drop_signature(call, call.signature, adaptation)
-        name = self._names[call.id] = adaptation.alias_tool(call.name, call.namespace)
+        name = self._names[call.id] = adaptation.alias_call(call)
         arguments = wrap_free_text(call.arguments) if call.form == "text" else convert_arguments(call, adaptation)
         return Text(text=render_call(name, arguments or "{}", self._form), cache=call.cache)
 

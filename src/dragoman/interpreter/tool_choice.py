@@ -80,7 +80,7 @@ def adapt_choice(choice: ToolChoice, declared: Tools, sent: Tools, adaptation: A
     if choice.names:
         if (native := _adapt_native_choice(choice, declared, sent)) is not None and adaptation.can_force:
             return structs.replace(native, parallel=_adapt_parallel(choice, adaptation), where=choice.where)
-        mode, names = mode or "auto", _alias_names(choice, sent, adaptation)
+        mode, names = mode or "auto", _alias_names(_name_natives(choice, declared), sent, adaptation)
         if not names:
             ledger.report_dropped_field("tool_choice", "the chosen tool is not among the tools sent")
             mode = "auto"
@@ -151,6 +151,14 @@ def _adapt_parallel(choice: ToolChoice, adaptation: Adaptation) -> bool | None:
         adaptation.instructions.append("Call at most one tool at a time.")
         adaptation.single_call = True
     return None
+
+
+def _name_natives(choice: ToolChoice, declared: Tools) -> ToolChoice:
+    """Return the choice with the names of the listed tools that are sent as functions."""
+    if not choice.listed:
+        return choice
+    listed = [tool for tool in declared if isinstance(tool, NativeTool) and _is_listed(tool, choice)]
+    return structs.replace(choice, names=(*choice.names, *(name for tool in listed for name in tool.calls)))
 
 
 def _alias_names(choice: ToolChoice, tools: Tools, adaptation: Adaptation) -> tuple[str, ...]:

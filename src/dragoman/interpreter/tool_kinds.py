@@ -122,9 +122,9 @@ def find_choice(tool: NativeTool) -> ToolChoice | None:
 
 
 def has_name(tool: NativeTool, name: str) -> bool:
-    """Return whether the tool has the name `name`."""
+    """Return whether a tool choice means the tool by `name`: the name of its calls, its own or its type."""
     members = json.decode_object(tool.raw) if json.is_object(tool.raw) else {}
-    return "name" in members and json.peek(members["name"]) == name
+    return name in tool.calls or name in (json.peek(members.get(member, b"")) for member in ("name", "type"))
 
 
 def _find_purpose(raw: bytes) -> str:

@@ -54,7 +54,7 @@ def adapt_request_tools(request: Request, adaptation: Adaptation) -> tuple[tuple
     adapted = _find_adapted_tools(tools, adaptation)
     adaptation.names.update(adapted.names)
     adaptation.arguments, adaptation.history_changes = adapted.arguments, adapted.history_changes
-    adaptation.custom = adapted.custom
+    adaptation.custom, adaptation.natives = adapted.custom, adapted.natives
     if adapted.losses:
         adaptation.ledger.add(adapted.losses)
     if choice is not None:
@@ -102,7 +102,9 @@ def adapt_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTo
     arguments = own.arguments
     history_changes = {name: steps for name, steps in arguments.items() if any(step.converts_history for step in steps)}
     losses = own.ledger.entries() if len(own.ledger) else ()
-    return AdaptedTools(traits, adapted, own.names, arguments, history_changes, own.custom, is_enforced, losses)
+    return AdaptedTools(
+        traits, adapted, own.names, arguments, history_changes, own.custom, own.natives, is_enforced, losses
+    )
 
 
 def _adapt_each(tools: Iterable[AnyTool], adaptation: Adaptation) -> list[AnyTool]:
@@ -145,6 +147,8 @@ def _adapt_tool(tool: Tool, adaptation: Adaptation, strict_allowed: bool) -> Too
     if tool.cache is not None:
         adaptation.ledger.report_dropped_field("tool.cache", "the target has no cache marks on tools", tool)
     name = adaptation.alias_tool(tool.name, tool.namespace)
+    if tool.native:
+        adaptation.natives[name] = tool.native
     namespace = tool.namespace if traits.namespaces else ""
     if tool.namespace and not namespace:
         adaptation.names[name] = (tool.namespace, tool.name)

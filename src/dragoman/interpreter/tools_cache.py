@@ -34,6 +34,7 @@ class AdaptedTools(Struct, frozen=True, eq=False):
     history_changes: Arguments
     """The argument changes that also apply to calls in the history."""
     custom: frozenset[str]
+    natives: dict[str, str]
     validated: bool
     """Some tool is strict, and the target's calling mode enforces the schemas of all tools."""
     losses: Entries

@@ -6,6 +6,7 @@ its caller.
 
 from collections.abc import Mapping
 from typing import Literal, Protocol
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -63,6 +64,16 @@ class SignatureLookup(Protocol):
 
 
 _WEB_SCHEMES = ("http:", "https:")
+_MAX_SHOWN_HOST = 100
+
+
+def show_host(url: str) -> str:
+    """Return " at HOST" for a URL, "" if it has no host; its user name, path and query can be secret."""
+    try:
+        host = urlsplit(url).netloc.rpartition("@")[2]
+    except ValueError:
+        return ""
+    return f" at {host[:_MAX_SHOWN_HOST]}" if host else ""
 
 
 class FetchedMedia(Struct, frozen=True):
@@ -71,6 +82,12 @@ class FetchedMedia(Struct, frozen=True):
     media_type: str
     data: str
     """Base64 text."""
+
+
+class FetchFailure(Struct, frozen=True):
+    """Why a link could not be fetched, as a text for the model."""
+
+    reason: str
 
 
 class NeededLink(Struct, frozen=True):
@@ -92,12 +109,14 @@ class MissingLinks(Exception):  # noqa: N818  it lists what is missing
 class Links(Struct):
     """The fetched links of a request by URL, and those still to be fetched."""
 
-    known: Mapping[str, FetchedMedia] = {}
+    known: Mapping[str, FetchedMedia | FetchFailure] = {}
     upstream_fetches: bool = True
     """The upstream fetches links itself."""
+    replaces_failed: bool = False
+    """A text takes the place of media that cannot be fetched or used, so that an agent's run goes on."""
     missing: dict[str, NeededLink] = {}
 
-    def find_fetched(self, part: Media, traits: Traits) -> FetchedMedia | None:
+    def find_fetched(self, part: Media, traits: Traits) -> FetchedMedia | FetchFailure | None:
         """Return the content of media that the target does not fetch itself; record its link if it is missing."""
         source = part.source
         if (

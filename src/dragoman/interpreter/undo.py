@@ -4,7 +4,7 @@ An alias is deterministic and injective, as for `ids`; valid names are not chang
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from msgspec import Struct, structs
@@ -67,6 +67,8 @@ class Undo(Struct, frozen=True):
     custom: frozenset[str] = frozenset()
     """Free-form tools that were wrapped as functions, by the caller's name."""
     arguments: Arguments = {}
+    natives: Mapping[str, str] = {}
+    """Name of a function at the target -> type of the vendor's own tool that it replaces."""
     single_call: bool = False
     """The caller allows one call at a time, and only the prompt requests that of the target."""
     text_calls: TextCallSettings | None = None
@@ -100,7 +102,7 @@ class ReplyPipeline:
     def __init__(self, undo: Undo, adapt: Callable[[Event], list[Event]] = _keep_event) -> None:
         self._undo = undo
         self._adapt = adapt
-        self._needs_restore = bool(undo.names or undo.custom or undo.arguments)
+        self._needs_restore = bool(undo.names or undo.custom or undo.arguments or undo.natives)
         self._open = 0
         self._waiting: dict[int, list[_PartEvent]] = {}
         self._held: tuple[ToolCall, list[str]] | None = None
@@ -140,7 +142,7 @@ class ReplyPipeline:
 
     def _restore_start(self, index: int, call: ToolCall) -> PartStarted:
         named, undo = _restore_name(call, self._undo), self._undo
-        if named.name in undo.custom or qualify_name(named.name, named.namespace) in undo.arguments:
+        if named.native or named.name in undo.custom or qualify_name(named.name, named.namespace) in undo.arguments:
             self._held = (call, [])
         return PartStarted(index, named)
 
@@ -164,24 +166,27 @@ class ReplyPipeline:
 
 def restore_call(call: ToolCall, undo: Undo) -> ToolCall:
     """Return a complete call with the caller's own tool name and arguments."""
-    if undo.names or undo.custom:
+    alias = call.name
+    if undo.names or undo.custom or undo.natives:
         call = _restore_name(call, undo)
     arguments = call.arguments
-    steps = undo.arguments.get(qualify_name(call.name, call.namespace) if call.namespace else call.name)
+    name = alias if call.native else qualify_name(call.name, call.namespace) if call.namespace else call.name
+    steps = undo.arguments.get(name)
     if steps is not None:
         for step in reversed(steps):
             arguments = restore_arguments(arguments, step)
-    if undo.custom and call.name in undo.custom:
+    if call.form == "text" and call.name in undo.custom:
         arguments = _unwrap_free_text(arguments)
     return call if arguments is call.arguments else structs.replace(call, arguments=arguments)
 
 
 def _restore_name(call: ToolCall, undo: Undo) -> ToolCall:
     namespace, name = undo.names.get(call.name, (call.namespace, call.name))
-    form = "text" if name in undo.custom else call.form
-    if (namespace, name, form) == (call.namespace, call.name, call.form):
+    native = undo.natives.get(call.name, call.native) if undo.natives else call.native
+    form = "text" if name in undo.custom and not native else call.form
+    if (namespace, name, form, native) == (call.namespace, call.name, call.form, call.native):
         return call
-    return structs.replace(call, namespace=namespace, name=name, form=form)
+    return structs.replace(call, namespace=namespace, name=name, form=form, native=native)
 
 
 def _unwrap_free_text(arguments: str) -> str:

@@ -183,7 +183,7 @@ def test_calls_results_and_reasoning_are_parsed():
                     "call_id": "c2",
                     "output": [{"type": "input_text", "text": "done"}],
                 },
-                {"type": "local_shell_call", "id": "x", "call_id": "c3", "action": {}},
+                {"type": "novel_call", "id": "x", "call_id": "c3", "action": {}},
             ],
         }
     )

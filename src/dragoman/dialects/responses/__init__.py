@@ -3,6 +3,8 @@
 from dragoman.dialects.api import Api, Endpoint, ServedPath
 from dragoman.dialects.record import Dialect, ReplyCapabilities, TokenCountFormat
 from dragoman.dialects.responses import compat
+from dragoman.dialects.responses.client_items import fit_arguments
+from dragoman.dialects.responses.client_tools import declare_client_tool
 from dragoman.dialects.responses.decoder import ResponsesDecoder
 from dragoman.dialects.responses.encoder import ResponsesEncoder
 from dragoman.dialects.responses.errors import MAPPED_ERROR_TYPES, build_error, parse_error
@@ -98,5 +100,7 @@ DIALECT = Dialect(
     informational_replies=compat.INFORMATIONAL_REPLIES,
     vendor_tools=compat.VENDOR_TOOLS,
     is_hosted=compat.is_hosted,
+    declare_client_tool=declare_client_tool,
+    fit_arguments=fit_arguments,
     image_detail="/detail",
 )

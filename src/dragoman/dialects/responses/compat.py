@@ -15,7 +15,7 @@ from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import set_member
 
-_ITEM_IDS = r"(?:msg|fco?|ctco?|at)_[\w-]+"
+_ITEM_IDS = r"(?:msg|fco?|ctco?|at|l?sho?|apco?|tsc|tso|cuo?)_[\w-]+"
 """Ids that OpenAI generates for items; ids that a client generates have another form."""
 IMPLIED = {
     "/include/#": Implied(("reasoning.encrypted_content",), "encrypted reasoning from the target is returned anyway"),
@@ -28,7 +28,14 @@ IMPLIED = {
     "/top_logprobs": Implied((0,), reasons.NOTHING_EXTRA),
     "/tools/#/defer_loading": Implied((False,), reasons.LOADED_AT_ONCE),
     "/input/#/id": Implied((), "the id is only used in OpenAI's store; the item itself is sent", _ITEM_IDS),
-    "/input/#/status": Implied(("completed",), "items in a request are treated as complete"),
+    "/input/#/status": Implied(("completed", "failed"), "items in a request are treated as complete"),
+    "/input/#/execution": Implied(("client",), "the client runs the search"),
+    "/input/#/environment": Implied(({"type": "local"},), "the client runs the commands"),
+    "/input/#/caller": Implied(({"type": "direct"},), reasons.CALLED_BY_MODEL),
+    "/input/#/pending_safety_checks": Implied(([],), reasons.SAYS_NOTHING),
+    "/input/#/acknowledged_safety_checks": Implied(([],), reasons.SAYS_NOTHING),
+    "/input/#/tools/#/defer_loading": Implied((True, False), "the client has loaded the tool"),
+    "/input/#/tools/#/tools/#/defer_loading": Implied((True, False), "the client has loaded the tool"),
     "/input/#/content/#/logprobs": Implied(([],), reasons.SAYS_NOTHING),
     "/input/#/content/#/detail": Implied(("auto",), reasons.DEFAULT_DETAIL),
     "/input/#/output/#/detail": Implied(("auto",), reasons.DEFAULT_DETAIL),
@@ -59,6 +66,7 @@ INFORMATIONAL = {
     "/input/#/content/#/prompt_cache_breakpoint": reasons.CACHE_ONLY,
     "/input/#/id": reasons.VENDOR_STORE,
     "/input/#/status": "the state of an item in the vendor's own store",
+    "/input/#/max_output_length": "a limit of a command's output, which the client has applied",
     "/input/#/phase": "the vendor's own label of a message, which is sent",
     "/stream_options": "how chunks are framed",
 }

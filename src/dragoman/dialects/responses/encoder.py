@@ -12,19 +12,22 @@ from typing import Any, assert_never
 from msgspec import Raw, structs
 
 from dragoman.core import events
-from dragoman.core.parts import AnyPart, Citation, Data, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
+from dragoman.core.parts import AnyPart, Citation, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
 from dragoman.core.value import own_extras
 from dragoman.dialects.decoder import Encoder
+from dragoman.dialects.responses.client_items import render_call_events
 from dragoman.dialects.responses.errors import write_error
 from dragoman.dialects.responses.items import CONTENT
 from dragoman.dialects.responses.output import (
     FIRST_PART,
     SAME_MESSAGE,
     ItemIds,
+    announce_item,
     collect_message_fields,
+    drop_extras,
     is_message_part,
     render_message_item,
     write_content,
@@ -51,11 +54,23 @@ _TERMINAL = {"completed": "response.completed", "failed": "response.failed"}
 class _OpenPart:
     """The part that is being streamed; `location` are the members that identify it in events."""
 
-    __slots__ = ("citations", "delta_piece", "fields", "location", "part", "piece", "pieces", "signature", "size")
+    __slots__ = (
+        "citations",
+        "delta_piece",
+        "fields",
+        "held",
+        "location",
+        "part",
+        "piece",
+        "pieces",
+        "signature",
+        "size",
+    )
 
     def __init__(self, part: AnyPart, location: bytes) -> None:
         self.part = part
         self.location = location
+        self.held = isinstance(part, ToolCall) and bool(part.native)
         is_reasoning = isinstance(part, Reasoning)
         self.pieces: list[list[str]] = [] if is_reasoning else [[]]
         self.size = 0
@@ -161,17 +176,16 @@ class ResponsesEncoder(Encoder):
             return frames + self._start_content(part)
         index = len(self._items)
         self._item_id = self._ids.get_id(part, index)
-        item = write_item(part, self._item_id)
         self._open = _OpenPart(part, b'"item_id":%b,"output_index":%d' % (json.encode(self._item_id), index))
-        if item is None:
+        if self._open.held or (item := write_item(part, self._item_id)) is None:
             return frames
         match part:
             case ToolCall(form=form):
                 event = "function_call_arguments" if form == "json" else "custom_tool_call_input"
                 self._set_delta_frame(f"response.{event}.delta", self._open.location, b"")
-                return frames + self._write_item_event("added", _announce_item(item))
+                return frames + self._write_item_event("added", announce_item(item))
             case Reasoning():
-                return frames + self._write_item_event("added", _announce_item(item))
+                return frames + self._write_item_event("added", announce_item(item))
             case _:
                 raw = json.one_line(json.encode(item))
                 started, progress = render_progress_events(raw, index)
@@ -199,7 +213,7 @@ class ResponsesEncoder(Encoder):
             self._set_delta_frame("response.output_text.delta", location, b',"logprobs":[]')
         elif isinstance(part, Refusal):
             self._set_delta_frame("response.refusal.delta", location, b"")
-        content = json.one_line(json.encode(write_content(_drop_extras(part))))
+        content = json.one_line(json.encode(write_content(drop_extras(part))))
         return frames + self._write_event("response.content_part.added", b',%b,"part":%b' % (location, content))
 
     def _set_delta_frame(self, name: str, location: bytes, tail: bytes) -> None:
@@ -218,6 +232,8 @@ class ResponsesEncoder(Encoder):
         before = b"" if piece == opened.delta_piece else self._start_piece(opened, piece)
         opened.pieces[piece].append(text)
         opened.size += len(text)
+        if opened.held:
+            return b""
         head, middle, tail = self._delta
         number = self._sequence
         self._sequence = number + 1
@@ -242,6 +258,12 @@ class ResponsesEncoder(Encoder):
         if is_message_part(whole):
             return self._end_content(opened, whole)
         match whole:
+            case ToolCall(native=native) if native:
+                item = json.one_line(json.encode(write_item(whole, self._item_id)))
+                started, progress = render_call_events(item, native, len(self._items))
+                frames = self._write_item_event("added", started)
+                progress = progress if complete else []
+                frames += b"".join(self._write_event(*event) for event in progress)
             case ToolCall(complete=False):
                 # Clients run a call when its arguments are done.
                 frames = b""
@@ -360,22 +382,6 @@ class ResponsesEncoder(Encoder):
         nested = {"type": error["type"], **flat}
         rest = json.encode({**flat, "error": nested})
         return self._write_event("error", b"," + rest[1:-1])
-
-
-def _drop_extras(part: AnyPart) -> AnyPart:
-    """Return the part without extras: `content_part.added` omits fields that are known only at the end."""
-    return part if isinstance(part, Opaque | Data) else structs.replace(part, extras=None)
-
-
-def _announce_item(item: Any) -> bytes:
-    """Render an item for `output_item.added`: in progress, without members that only a finished item has."""
-    raw = json.encode(item)
-    members = {name: bytes(value) for name, value in json.decode_object(raw).items()}
-    for name in ("encrypted_content", "content"):
-        members.pop(name, None)
-    if "status" in members:
-        members["status"] = b'"in_progress"'
-    return json.one_line(json.with_members(b"{}", members))
 
 
 def _render_piece_members(open_part: _OpenPart, piece: int) -> bytes:

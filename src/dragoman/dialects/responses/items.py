@@ -17,6 +17,7 @@ from dragoman.core.parts import AnyPart, Content, Data, Opaque, Reasoning, Signa
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Role
 from dragoman.core.value import own_extras
+from dragoman.dialects.responses.client_items import read_client_item, write_client_call, write_client_result
 from dragoman.dialects.responses.parts import PART, build_extras, read_contents, write_contents
 from dragoman.dialects.responses.wire import ISSUER, NAME, ContentPart, ReasoningText, WireItem, decode_known
 from dragoman.wire import json
@@ -245,6 +246,8 @@ def _to_content(parts: tuple[AnyPart, ...]) -> tuple[Content, ...]:
 def _read_opaque(raw: Raw, where: str) -> Message:
     members = json.decode_object(raw)
     item_type = json.decode(members["type"]) if "type" in members else None
+    if (native := read_client_item(str(item_type), members, where)) is not None:
+        return Message(where=where, spelling="item", role=_find_role(str(item_type)), parts=(native,))
     if item_type is None and "role" not in members and "id" not in members:
         raise json.Malformed("an item needs a type or a role", where + "/type")
     declares = item_type == ADDITIONAL_TOOLS
@@ -324,6 +327,8 @@ def find_plain_text(part: AnyPart) -> str | None:
 
 def write_call(part: ToolCall, status: str = "", item_id: str = "") -> Any:
     """Render a call; in a reply it also has a status and an item id."""
+    if part.native:
+        return restore_fields(write_client_call(part, status, item_id), own_extras(part, NAME))
     wire: dict[str, Any] = {"type": "function_call" if part.form == "json" else "custom_tool_call"}
     if item_id:
         wire["id"] = item_id
@@ -367,6 +372,8 @@ def restore_fields(wire: dict[str, Any], fields: dict[str, bytes] | None) -> Any
 
 
 def _write_result(part: ToolResult) -> Any:
+    if part.native:
+        return restore_fields(write_client_result(part), own_extras(part, NAME))
     flags = part.spelling.split()
     wire: dict[str, Any] = {
         "type": "function_call_output" if part.form == "json" else "custom_tool_call_output",

@@ -16,6 +16,7 @@ from msgspec import Raw, structs
 from dragoman.core.parts import AnyPart, Data, Inline, Media, Opaque, Reasoning, Refusal, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.value import own_extras
+from dragoman.dialects.responses.client_items import find_item_prefix
 from dragoman.dialects.responses.items import (
     collect_item_fields,
     decode_item,
@@ -128,6 +129,8 @@ class ItemIds:
         prefix = _PREFIXES.get(type(part), "msg_")
         if type(part) is ToolCall and part.form == "text":
             prefix = "ctc_"
+        elif type(part) is ToolCall and part.native:
+            prefix = find_item_prefix(part.native)
         return f"{prefix}{self._suffix}{output_index:04x}"
 
 
@@ -221,3 +224,19 @@ def write_content(part: AnyPart) -> Any:
         return wire
     fields = {name: raw for name, raw in (own_extras(part, NAME) or {}).items() if not is_item_field(name)}
     return restore_fields(wire, fields)
+
+
+def drop_extras(part: AnyPart) -> AnyPart:
+    """Return the part without extras: `content_part.added` omits fields that are known only at the end."""
+    return part if isinstance(part, Opaque | Data) else structs.replace(part, extras=None)
+
+
+def announce_item(item: Any) -> bytes:
+    """Render an item for `output_item.added`: in progress, without members that only a finished item has."""
+    raw = json.encode(item)
+    members = {name: bytes(value) for name, value in json.decode_object(raw).items()}
+    for name in ("encrypted_content", "content"):
+        members.pop(name, None)
+    if "status" in members:
+        members["status"] = b'"in_progress"'
+    return json.one_line(json.with_members(b"{}", members))

@@ -22,6 +22,7 @@ from dragoman.core.request import (
 from dragoman.core.traits import Traits
 from dragoman.core.value import own_extras
 from dragoman.dialects.record import Call
+from dragoman.dialects.responses.client_tools import is_client_tool
 from dragoman.dialects.responses.fields import (
     REQUEST_FIELDS,
     SAMPLING_FIELDS,
@@ -217,7 +218,7 @@ def write_choice(choice: ToolChoice, tools: Sequence[Tool | NativeTool]) -> Any:
     if not named and not is_allowed_list:
         return choice.mode
     if len(named) == 1 and choice.mode == "required" and not is_allowed_list:
-        wire: dict[str, Any] = named[0]
+        wire: dict[str, Any] = {"type": choice.spelling} if is_client_tool(choice.spelling) else named[0]
     elif choice.mode == "none":
         return "none"
     else:

@@ -13,11 +13,13 @@ from typing import Literal, assert_never
 from msgspec import Raw, structs
 from msgspec.json import Decoder
 
-from dragoman.core.parts import Opaque, Text
+from dragoman.core.parts import Opaque, Text, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, NativeTool, Reference, Request, Tool, ToolChoice
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call, ReadTools
+from dragoman.dialects.responses.client_items import read_found_tools
+from dragoman.dialects.responses.client_tools import CLIENT_TOOLS, is_client_tool, list_calls
 from dragoman.dialects.responses.fields import (
     REQUEST_FIELDS,
     read_metadata,
@@ -68,20 +70,21 @@ STREAM_FALSE = "stream:false"
 
 
 def read_declared_tools(messages: Iterable[Message]) -> tuple[Tool | NativeTool, ...]:
-    """Parse the tools that items of a conversation declare (`additional_tools`)."""
+    """Parse the tools that items of a conversation declare (`additional_tools`, `tool_search_output`)."""
     tools: list[Tool | NativeTool] = []
     for message in messages:
         for part in message.parts:
             if isinstance(part, Opaque) and part.declares and part.dialect == NAME:
-                tools.extend(_read_declared(part))
+                raw = non_null_bytes(json.decode_object(part.raw).get("tools"))
+                tools.extend(_read_declared(raw, f"{part.where}/tools"))
+            elif isinstance(part, ToolResult) and (found := read_found_tools(part)) is not None:
+                tools.extend(_read_declared(*found))
     return tuple(tools)
 
 
-def _read_declared(item: Opaque) -> tuple[Tool | NativeTool, ...]:
-    raw = non_null_bytes(json.decode_object(item.raw).get("tools"))
+def _read_declared(raw: bytes | None, where: str) -> tuple[Tool | NativeTool, ...]:
     if raw is None:
         return ()
-    where = f"{item.where}/tools"
     try:
         return read_tools(raw, where)
     except json.Malformed as error:
@@ -114,7 +117,8 @@ def _read_tool(wire: AnyTool, where: str, raw: bytes, unread: Unread | None) -> 
         case NamespaceTool():
             return list(_read_group(wire, where, unread)) or [NativeTool(where=where, dialect=NAME, raw=raw)]
         case Unknown():
-            return [NativeTool(where=where, dialect=NAME, raw=bytes(wire.raw))]
+            native = NativeTool(where=where, dialect=NAME, raw=bytes(wire.raw))
+            return [structs.replace(native, calls=list_calls(native))]
         case _:
             return [_read_client_tool(wire, where, unread.rest() if unread else None)]
 
@@ -203,7 +207,7 @@ def read_choice(choice: Raw | None, parallel: bool | None) -> ToolChoice | None:
     fields = unread.rest() if unread else {}
     match wire:
         case Unknown():
-            return _keep_native_choice(raw, parallel)
+            return _read_native_choice(raw, parallel)
         case NamedTool(name=name) | NamedCustomTool(name=name):
             return ToolChoice(
                 where=where, extras=build_extras(fields), mode="required", names=(name,), parallel=parallel
@@ -223,6 +227,16 @@ def read_choice(choice: Raw | None, parallel: bool | None) -> ToolChoice | None:
             )
         case _:
             assert_never(wire)
+
+
+def _read_native_choice(raw: bytes, parallel: bool | None) -> ToolChoice:
+    """Parse a choice by type; one of a tool that the client runs names the function that replaces it."""
+    members = json.as_object(json.peek(raw))
+    kind = str(members.get("type"))
+    if len(members) > 1 or not is_client_tool(kind) or kind == "tool_search":
+        return _keep_native_choice(raw, parallel)
+    name = CLIENT_TOOLS[kind].name or kind
+    return ToolChoice(where="/tool_choice", spelling=kind, mode="required", names=(name,), parallel=parallel)
 
 
 def _keep_native_choice(raw: bytes, parallel: bool | None) -> ToolChoice:
