@@ -23,8 +23,8 @@ from dragoman.intercept.settings import InterceptSettingsError, InterceptTable, 
 from dragoman.mcp.settings import McpTable, SettingsError, ToolServer, add_system_prompt, read_servers
 from dragoman.plugins import load_plugins
 from dragoman.tools.web.fetch import WebTable
-from dragoman.upstreams.kind import UpstreamTable
-from dragoman.upstreams.registry import KINDS
+from dragoman.upstreams.kind import UpstreamKind, UpstreamTable
+from dragoman.upstreams.registry import KINDS, list_apis
 from dragoman.upstreams.simulator import KIND as SIMULATOR
 
 T = TypeVar("T")
@@ -284,9 +284,9 @@ class _ConfigReader:
             raise self._build_error(f"{key}.kind", f"unknown kind {read.kind!r}; use one of {', '.join(KINDS)}")
         if kind.needs_project and not read.project:
             raise self._build_error(f"{key}.project", "required for this kind: set it to a Google Cloud project ID")
+        self._check_apis(f"{key}.apis", read, kind)
         vendor, variable = urlsplit(kind.base_url).hostname, kind.key_variable
-        is_vendors = not read.base_url or urlsplit(read.base_url).hostname == vendor
-        if vendor and variable and not read.api_key and is_vendors:
+        if variable and not read.api_key and kind.is_vendors_server(read):
             raise self._build_error(
                 f"{key}.api_key",
                 f'{vendor} requires a key: set api_key = "env:{variable}", or set base_url to a server that needs none',
@@ -297,6 +297,16 @@ class _ConfigReader:
             access_token=self._resolve_secret(f"{key}.access_token", read.access_token),
             client_secret=self._resolve_secret(f"{key}.client_secret", read.client_secret),
         )
+
+    def _check_apis(self, key: str, table: UpstreamTable, kind: UpstreamKind) -> None:
+        possible, apis = list_apis(kind), table.apis
+        if apis is None:
+            return
+        if not set(kind.dialects) <= set(apis) <= set(possible):
+            required = ", ".join(map(repr, kind.dialects))
+            optional = ", ".join(repr(api) for api in possible if api not in kind.dialects)
+            more = f", and {optional} if the server has it" if optional else ""
+            raise self._build_error(key, f"an upstream of kind {kind.name!r} has {required}{more}; got {list(apis)}")
 
     def _read_key(self, index: int, configured: str | KeyTable, taken: set[str]) -> KeyTable:
         key = f"server.keys[{index}]"

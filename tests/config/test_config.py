@@ -85,6 +85,17 @@ def test_a_file_without_upstreams_is_like_no_file_in_that(tmp_path):
         ('[upstreams.a]\nkind = "x"\n', "upstreams.a.kind", "unknown kind 'x'"),
         ('[upstreams.a]\nkind = "x"\n', "upstreams.a.kind", "use one of gemini, vertex-gemini, code-assist, anthropic"),
         ('[server]\nlog_format = "x"\n', "server.log_format", "use one of json, text"),
+        (
+            '[upstreams.a]\nkind = "openai"\nbase_url = "http://x/v1"\napis = ["responses"]\n',
+            "upstreams.a.apis",
+            "has 'chat', and 'responses' if the server has it; got ['responses']",
+        ),
+        (
+            '[upstreams.a]\nkind = "gemini"\napi_key = "k"\napis = ["gemini", "chat"]\n',
+            "upstreams.a.apis",
+            "an upstream of kind 'gemini' has 'gemini'; got",
+        ),
+        ("[server]\nmax_choices = 0\n", "server.max_choices", ">= 1"),
         ('[upstreams.a]\nkind = "gemini"\ntext_calls = "x"\n', "upstreams.a.text_calls", "use one of json, legacy"),
         ('[upstreams.a]\nkind = "anthropic"\ncache_marks = "on"\n', "upstreams.a.cache_marks", "use one of auto, off"),
         ('[upstreams.a]\nkind = "gemini"\ntext_calls = { m = 1 }\n', "upstreams.a.text_calls", "Expected `str`"),

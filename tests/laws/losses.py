@@ -32,7 +32,7 @@ references to what only the vendor's own server has:
 - Gemini: `cachedContent` and `continuationToken`.
 
 In their own dialect all of these pass. Function tools are rejected for models that take none in Chat (`gpt-6-astra`,
-`gpt-6.1-sol`): use Responses for them.
+`gpt-6.1-sol`): use Responses for them. The gateway does so by itself [where the upstream has both](config.md#two-apis).
 
 ## Not reported
 

@@ -25,11 +25,13 @@ from dragoman.gateway.router import Routes, Target
 from dragoman.gateway.upstream_call import UpstreamClient, translate_with_stored
 from dragoman.http.client import Incoming
 from dragoman.http.upstream_connection import ConnectionFailure
+from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.call_wrapper import CallExpander
 from dragoman.interpreter.core_request import TranslationOptions, translate_core_request
 from dragoman.interpreter.errors import adapt_error_reply
 from dragoman.interpreter.ids import generate_id
 from dragoman.interpreter.ledger import open_reply_ledger
+from dragoman.interpreter.other_api import needs_other_api, report_other_api
 from dragoman.interpreter.signatures import find_unsigned_sections
 from dragoman.interpreter.text_call_detector import CallDetector
 from dragoman.interpreter.translate import PendingRequest
@@ -75,13 +77,15 @@ class UpstreamModel:
 
     async def _open_reply(self, request: Request, target: Target) -> tuple[list[Event], AsyncGenerator[Event]]:
         """Call one upstream; return its events up to the first one with content, and those that follow."""
-        client, record, upstream = self._context.request, self._context.record, target.upstream
+        client, record = self._context.request, self._context.record
+        target, losses = self._choose_api(request, target)
+        upstream = target.upstream
         translation = await self._translate(request, target)
         record.note_attempt(upstream.name, target.model)
         headers = client.headers if upstream.dialect == client.dialect else ()
         outgoing = await upstream.generate(translation.call, headers, translated=True)
         incoming = await self._deps.upstreams.send(outgoing, target, translation, client)
-        record.losses = tuple(dict.fromkeys((*record.losses, *translation.losses)))
+        record.losses = tuple(dict.fromkeys((*record.losses, *losses, *translation.losses)))
         self.last_dialect = upstream.dialect
         issuer = dialect_named(client.dialect).issuer if client.dialect else ""
         reply = _ReplyReader(dialect_named(upstream.dialect), translation, request, issuer)
@@ -92,6 +96,17 @@ class UpstreamModel:
             if not isinstance(event, Started | UsageSeen):
                 return held, events
         return [], events
+
+    def _choose_api(self, request: Request, target: Target) -> tuple[Target, tuple[Loss, ...]]:
+        """Return the target that takes a request, and the loss if that is the other API of the upstream."""
+        client, other = self._context.request, target.other_api
+        traits = traits_for(target.upstream.dialect, target.model) if other is not None else None
+        if other is None or traits is None or not needs_other_api(request, traits):
+            return target, ()
+        if not client.dialect:
+            return other, ()
+        loss = report_other_api(client.call.body, dialect_named(client.dialect), traits, other.upstream.dialect)
+        return other, (loss,)
 
     async def _read_events(
         self, reply: "_ReplyReader", incoming: Incoming, upstream: str, *, stream: bool

@@ -9,13 +9,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.core.problems import Problem
 from dragoman.core.traits import TextCalls
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.media import MediaFetcher
 from dragoman.http.client import Deadlines
+from dragoman.interpreter.adaptation import traits_for
 from dragoman.upstreams.registry import KINDS
 from dragoman.upstreams.upstream import Upstream, UpstreamSelector
 
@@ -36,6 +37,8 @@ class Target(Struct, frozen=True):
     """Whether the model may sign its calls, reasoning or texts, so that the signatures must be sent back."""
     cache_marks: bool = True
     """Whether requests of clients without cache marks get some, if the model caches only what is marked."""
+    other_api: "Target | None" = None
+    """The same model in the server's other API, if it takes some requests only there."""
 
 
 class UpstreamSet(Struct, frozen=True):
@@ -51,11 +54,22 @@ class UpstreamSet(Struct, frozen=True):
     """Upstreams with models that use text calls: formats by model name pattern."""
     without_cache_marks: frozenset[str] = frozenset()
     """Upstreams whose requests get no automatic cache marks."""
+    other_apis: Mapping[str, UpstreamSelector] = {}
+    """The other APIs of upstreams whose servers have two."""
 
     def build_target(self, name: str, model: str) -> Target:
         """Return the target for a model at a named upstream."""
-        deadlines = self.deadlines.get(name, Deadlines())
-        text_calls, upstream = self.find_text_calls(name, model), self.by_name[name](model)
+        upstream = self.by_name[name](model)
+        target = self._build_target(name, model, upstream)
+        if name not in self.other_apis or target.text_calls:
+            return target
+        traits = traits_for(upstream.dialect, model)
+        if not (traits.tools_elsewhere or traits.tools_need_no_effort):
+            return target
+        return structs.replace(target, other_api=self._build_target(name, model, self.other_apis[name](model)))
+
+    def _build_target(self, name: str, model: str, upstream: Upstream) -> Target:
+        deadlines, text_calls = self.deadlines.get(name, Deadlines()), self.find_text_calls(name, model)
         signs = not text_calls and bool(dialect_named(upstream.dialect).capabilities.signatures)
         links, marks = name not in self.without_link_fetch, name not in self.without_cache_marks
         return Target(upstream, model, deadlines, self.media_fetcher, links, text_calls, signs, marks)

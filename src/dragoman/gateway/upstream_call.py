@@ -20,7 +20,10 @@ from dragoman.gateway.router import Target
 from dragoman.gateway.signatures import OwnerSigner, SignatureStore
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.upstream_connection import ConnectionFailure
+from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.core_request import TranslationOptions
+from dragoman.interpreter.loss_report import reject_losses
+from dragoman.interpreter.other_api import call_needs_other_api, report_other_api
 from dragoman.interpreter.passthrough import pair_request, require_readable
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.signatures import find_unknown_ids
@@ -64,10 +67,24 @@ class UpstreamClient:
 
         A request that cannot be translated is rejected before any upstream is called.
         """
-        translation = await translate(context.request, target, self.find_store(context.request, target))
+        target, translation = await self.translate(context.request, target)
         return await self.send_translated(context, target, translation)
 
-    def find_store(self, request: ClientRequest, target: Target) -> SignatureStore | None:
+    async def translate(self, request: ClientRequest, target: Target) -> tuple[Target, Translation]:
+        """Translate a request; return it with its target, which is the other API if only that takes the request."""
+        other = target.other_api
+        if other is None:
+            return target, await translate(request, target, self._find_store(request, target))
+        dialect, traits = dialect_named(request.dialect), traits_for(target.upstream.dialect, target.model)
+        if not call_needs_other_api(request.call, dialect, traits):
+            return target, await translate(request, target, self._find_store(request, target))
+        translation = await translate(request, other, self._find_store(request, other))
+        loss = report_other_api(request.call.body, dialect, traits, other.upstream.dialect)
+        if request.strict:
+            reject_losses([loss], strict=request.strict)
+        return other, structs.replace(translation, losses=(loss, *translation.losses))
+
+    def _find_store(self, request: ClientRequest, target: Target) -> SignatureStore | None:
         """Return the store for what is signed; None if a request and its reply need none."""
         # A client of the same dialect sends the signatures back itself.
         return self.signature_store if target.signs and target.upstream.dialect != request.dialect else None
@@ -85,7 +102,7 @@ class UpstreamClient:
                 outgoing = _add_query(outgoing, request.target)
             return await self.send(outgoing, target, translation, request)
 
-        store = self.find_store(request, target)
+        store = self._find_store(request, target)
         try:
             incoming = await send(translation)
         except Problem as problem:
@@ -95,7 +112,9 @@ class UpstreamClient:
             if plain.call.body == translation.call.body:
                 raise
             # What was restored may no longer fit: the client has edited the history, or the account is another one.
-            translation = structs.replace(plain, losses=(*plain.losses, _REJECTED))
+            translation = structs.replace(
+                plain, losses=(*dict.fromkeys((*translation.losses, *plain.losses)), _REJECTED)
+            )
             record.note_attempt(upstream.name, target.model)
             incoming = await send(translation)
         record.losses = translation.losses

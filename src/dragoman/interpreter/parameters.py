@@ -90,7 +90,7 @@ def adapt_thinking(request: Request, adaptation: Adaptation) -> Thinking | None:
         if visible or traits.reasoning_text:
             ledger.report_dropped_field("thinking.visible", "the target has no setting to show thinking")
         visible = None
-    requested = _find_effort(thinking)
+    requested = find_effort(thinking)
     if traits.tools_need_no_effort and request.tools and requested != "none":
         for name in (*_list_set_fields(thinking), *(("visible",) if visible is not None else ())):
             reason = "this model takes tools only without reasoning in this API"
@@ -102,7 +102,7 @@ def adapt_thinking(request: Request, adaptation: Adaptation) -> Thinking | None:
     return _ADAPTERS[traits.thinking](thinking, requested, visible, adaptation)
 
 
-def _find_effort(thinking: Thinking) -> Effort | None:
+def find_effort(thinking: Thinking) -> Effort | None:
     """Return the effort the caller requests by mode, effort or budget; None if it leaves that to the model."""
     if thinking.mode == "disabled":
         return "none"
@@ -118,7 +118,7 @@ def _find_effort(thinking: Thinking) -> Effort | None:
 
 def _drop_thinking(thinking: Thinking, visible: bool | None, adaptation: Adaptation) -> None:
     """Report the thinking settings for a model that cannot think; no loss if thinking is turned off."""
-    names = _list_set_fields(thinking) if _find_effort(thinking) != "none" else ()
+    names = _list_set_fields(thinking) if find_effort(thinking) != "none" else ()
     for name in (*names, *(("visible",) if visible else ())):
         adaptation.ledger.report_dropped_field(f"thinking.{name}", "the model has no such setting")
 

@@ -40,7 +40,7 @@ from dragoman.tasks import TaskSet
 from dragoman.tools import Executor, Handler, Registry
 from dragoman.tools.handler import NAMESPACE_SEPARATOR
 from dragoman.tools.web import Settings, Web, web_fetch
-from dragoman.upstreams.registry import KINDS
+from dragoman.upstreams.registry import KINDS, find_other_kind
 from dragoman.upstreams.simulator import KIND as SIMULATOR
 from dragoman.upstreams.upstream import UpstreamSelector
 from dragoman.wire import json
@@ -125,6 +125,11 @@ async def open_gateway_services(
             name: Deadlines(connect=table.connect, first_byte=table.first_byte, idle=table.idle)
             for name, table in config.upstreams.items()
         }
+        other_apis = {
+            name: open_running_upstream(name, structs.replace(table, kind=other.name), client)
+            for name, table in config.upstreams.items()
+            if (other := find_other_kind(table)) is not None
+        }
         upstreams = UpstreamSet(
             by_name,
             kinds,
@@ -133,6 +138,7 @@ async def open_gateway_services(
             find_linkless_upstreams(config),
             find_text_calls(config),
             frozenset(name for name, table in config.upstreams.items() if table.cache_marks == "off"),
+            other_apis,
         )
         routes = Routes(upstreams, config.models, config.agents)
         conversations = await stack.enter_async_context(open_conversation_loader(config))

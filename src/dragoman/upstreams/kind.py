@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -31,6 +32,8 @@ class UpstreamTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A Google access token that the user keeps fresh, used instead of credentials."""
     links: bool | None = None
     """Whether the server fetches media from URLs; Claude on Vertex AI does not."""
+    apis: tuple[str, ...] | None = None
+    """The APIs that the server has, by dialect; None for all of the vendor at the vendor's own server, else one."""
     text_calls: TextForm | dict[str, TextForm] | None = None
     """Use text calls for models without tool support: for all of them, or for those that match a pattern."""
     cache_marks: Literal["auto", "off"] = "auto"
@@ -59,6 +62,8 @@ class UpstreamKind(Struct, frozen=True, kw_only=True):
     """Whether the server fetches media from URLs."""
     compatible: bool = False
     """Whether other vendors' servers use this kind, so that the models behind another base URL are unknown."""
+    other_kind: str = ""
+    """The kind for another API of the same server, for models that take some requests only there; "" for none."""
     client_variables: tuple[str, ...] = ()
     """The environment variables that set another base URL in the vendor's clients."""
     client_urls: Callable[[UpstreamTable], tuple[str, ...]] | None = None
@@ -68,6 +73,11 @@ class UpstreamKind(Struct, frozen=True, kw_only=True):
     def key_variable(self) -> str:
         """The environment variable of the API key that the vendor's server requires; "" if it requires none."""
         return self.variables.get("api_key", "")
+
+    def is_vendors_server(self, table: UpstreamTable) -> bool:
+        """Return whether an upstream is the vendor's own server."""
+        vendor = urlsplit(self.base_url).hostname
+        return vendor is not None and (not table.base_url or urlsplit(table.base_url).hostname == vendor)
 
     @property
     def needs_project(self) -> bool:

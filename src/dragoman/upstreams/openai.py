@@ -61,6 +61,7 @@ CHAT_KIND = UpstreamKind(
     base_url=BASE_URL,
     variables=_VARIABLES,
     compatible=True,
+    other_kind="openai-responses",
 )
 RESPONSES_KIND = UpstreamKind(
     name="openai-responses",
