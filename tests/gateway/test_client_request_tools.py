@@ -73,6 +73,14 @@ def test_a_choice_is_held_to_the_tools_of_each_request():
             require(build_call(TOOLS, tool_choice=chosen), cache)
 
 
+def test_a_tool_of_a_type_that_chat_does_not_have_is_refused_by_name():
+    for tool in ({"type": "shell_of_mine"}, {"type": "bash_20990101", "name": "bash"}):
+        with pytest.raises(Problem, match=f'this API has no tools of the type "{tool["type"]}"') as caught:
+            require(build_call([*TOOLS, tool]), ToolsCache())
+        assert (caught.value.status, caught.value.code) == (400, "invalid_tool")
+        assert caught.value.where == f"/tools/{len(TOOLS)}/type"
+
+
 def test_tools_with_a_fault_are_refused_however_often_they_come():
     cache = ToolsCache()
     wrong = [{"type": "function", "function": {"name": "read", "parameters": {"type": "nothing"}}}]

@@ -4,10 +4,13 @@ import json
 
 import pytest
 
+from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool, ToolChoice
 from dragoman.core.value import Extras
+from dragoman.dialects.record import Call
 from dragoman.interpreter.tool_kinds import find_choice, find_counterpart, has_name, list_settings
-from interpreter.workbench import encode
+from dragoman.interpreter.translate import translate_request
+from interpreter.workbench import NEWEST, encode
 
 SEARCH = {
     "responses": {"type": "web_search"},
@@ -114,3 +117,33 @@ def test_callers_know_a_vendors_tool_by_its_name_or_type(body, called):
 )  # fmt: skip
 def test_fields_of_a_native_tool_are_known_by_their_pointer(body, settings):
     assert list_settings(native("gemini", body)) == settings
+
+
+UNKNOWN = {
+    "messages": {"type": "novel_20300101", "name": "novel"},
+    "responses": {"type": "novel"},
+    "gemini": {"novelTool": {}},
+}
+
+
+@pytest.mark.parametrize("target", ["chat", "responses", "messages", "gemini"])
+@pytest.mark.parametrize("source", ["responses", "messages", "gemini"])
+def test_a_tool_of_an_unknown_type_passes_at_its_vendor_and_is_a_material_loss_that_names_it_elsewhere(source, target):
+    user = {"role": "user", "content": "Go."}
+    bodies = {
+        "responses": {"model": "m", "input": [user]},
+        "messages": {"model": "m", "max_tokens": 9, "messages": [user]},
+        "gemini": {"contents": [{"role": "user", "parts": [{"text": "Go."}]}]},
+    }
+    call = Call(encode({**bodies[source], "tools": [UNKNOWN[source]]}), "m")
+    translation = translate_request(call, source, target, model=NEWEST[target])
+    if source == target:
+        assert json.loads(translation.call.body)["tools"] == [UNKNOWN[source]]
+        assert translation.losses == ()
+        return
+    (loss,) = [loss for loss in translation.losses if loss.where.startswith("/tools")]
+    kind = UNKNOWN[source].get("type", "novelTool")
+    assert (loss.what, loss.grade) == (f"the target has no such kind of tool: {kind}", "material")
+    with pytest.raises(Problem, match=kind) as caught:
+        translate_request(call, source, target, model=NEWEST[target], strict=True)
+    assert caught.value.status == 400

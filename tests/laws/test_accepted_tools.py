@@ -11,6 +11,9 @@ from dragoman.interpreter.tool_errors import find_all_faults
 from dragoman.interpreter.tools import are_valid, find_schema_faults
 from shelf import CORPUS_FILES, ROOT, exchanges, needs_shelf
 
+OWN_KINDS = ("openrouter:advisor", "openrouter:web_search")
+"""Types of tools that one compatible server accepts in Chat; no other vendor has them, so they cannot be translated."""
+
 
 def answer(name: str) -> list[tuple[str, Call]]:
     return [
@@ -29,7 +32,8 @@ def test_nothing_is_wrong_with_the_tools_of_a_request_that_was_answered(name):
     for exchange, call in answer(name):
         request = dialect.parse_request(call)
         found = [*find_all_faults(call, dialect), *find_choice_faults(request)]
-        if found or not are_valid(request.tools):
+        found = [fault for fault in found if not any(kind in fault[1] for kind in OWN_KINDS)]
+        if found or not (are_valid(request.tools) or b"openrouter:" in call.body):
             refused[exchange] = found
     assert not refused
 

@@ -73,7 +73,8 @@ def test_a_tool_that_its_vendor_runs_is_reported_as_one(source, tool):
 @pytest.mark.parametrize(("source", "tool"), RUN_BY_CLIENT)
 def test_a_tool_that_the_client_runs_is_not_reported_as_the_vendors(source, tool):
     for target in {"chat", "messages", "gemini"} - {source}:
-        assert find_reason(find_losses(source, ask(source, tools=[tool]), target), "/tools/0") == NO_KIND
+        kind = tool.get("type") or next(iter(tool))
+        assert find_reason(find_losses(source, ask(source, tools=[tool]), target), "/tools/0") == f"{NO_KIND}: {kind}"
 
 
 def test_a_setting_of_a_vendors_tool_is_reported_as_untranslated():

@@ -31,7 +31,9 @@ def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
     """Return the target's counterpart of a vendor's own tool, and report what it does not have."""
     found = find_counterpart(tool, adaptation.traits.dialect)
     if found is None:
-        adaptation.ledger.report_dropped(tool.where, HOSTED_TOOL if _is_hosted(tool) else UNKNOWN_TOOL)
+        kind = find_kind(tool)
+        reason = HOSTED_TOOL if _is_hosted(tool) else f"{UNKNOWN_TOOL}: {kind}" if kind else UNKNOWN_TOOL
+        adaptation.ledger.report_dropped(tool.where, reason)
     elif json.peek(found.raw) != json.peek(tool.raw):
         adaptation.ledger.report_approximated(tool.where, "replaced by the target's own tool of that kind")
         for pointer in list_settings(tool):
@@ -70,6 +72,20 @@ def _find_functions(tool: NativeTool, target: str) -> tuple[Tool, ...]:
     if dialect is None or dialect.declare_client_tool is None or dialect.name == target:
         return ()
     return dialect.declare_client_tool(tool)
+
+
+def find_kind(tool: NativeTool) -> str:
+    """Return the type of a vendor's own tool, or the member that it is in; "" if it has none."""
+    members = json.decode_object(tool.raw) if json.is_object(tool.raw) else {}
+    kind = json.peek(members["type"]) if "type" in members else next(iter(members), "")
+    return kind if isinstance(kind, str) else ""
+
+
+def is_impossible(tool: NativeTool) -> bool:
+    """Return whether the tool's own API has no such tools, and no vendor has one of that kind."""
+    dialect = DIALECTS.get(tool.dialect)
+    has_natives = dialect is None or dialect.is_hosted is not None or bool(dialect.vendor_tools)
+    return not has_natives and not _find_purpose(tool.raw)
 
 
 def _is_hosted(tool: NativeTool) -> bool:

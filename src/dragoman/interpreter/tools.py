@@ -30,6 +30,8 @@ from dragoman.interpreter.tool_kinds import (
     adapt_native,
     declare_client_tools,
     drop_conflicts,
+    find_kind,
+    is_impossible,
     is_strict,
     make_strict,
     needs_closing,
@@ -275,8 +277,12 @@ def find_faults_in(tool: AnyTool, proof: PlainProof | None = None) -> list[tuple
     `proof` is the result of `prove_plain` for the tool's parameters, if it is known already.
     """
     if isinstance(tool, NativeTool):
-        message = "the function is incomplete: add the fields that this API requires of a function"
-        return [("", message, False)] if _is_incomplete_tool(tool) else []
+        if _is_incomplete_tool(tool):
+            return [("", "the function is incomplete: add the fields that this API requires of a function", False)]
+        if is_impossible(tool):
+            kind = json.encode(find_kind(tool)).decode()
+            return [("/type", f"this API has no tools of the type {kind}: declare a function", False)]
+        return []
     found = [] if tool.name.strip() else [("", "the tool has no name", False)]
     if tool.parameters is not None:
         faults = find_schema_faults(tool.parameters, openapi=tool.openapi, proof=proof)
