@@ -93,6 +93,8 @@ class ServerTable(Table, frozen=True):
     Until then a failed upstream request can still be retried or answered with an HTTP error status.
     """
     heartbeat: float = 15.0
+    drain: float = 0.0
+    """Seconds for which connections are still accepted after `/ready` has turned false."""
     grace: float = 20.0
     """Seconds that open responses have to finish when the server shuts down."""
     max_choices: Annotated[int, Meta(ge=1)] = 8

@@ -7,12 +7,14 @@ exit code is 1 if a bar is missed.
 
 import argparse
 
-from attack import ambiguous, bodies, overload
+from attack import ambiguous, bodies, overload, processing, shutdown
 
 ATTACKS = {
     "ambiguous": ambiguous.attack,
     "bodies": bodies.attack,
     "overload": overload.attack,
+    "processing": processing.attack,
+    "shutdown": shutdown.attack,
 }
 
 

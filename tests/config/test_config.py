@@ -98,6 +98,7 @@ def test_a_file_without_upstreams_is_like_no_file_in_that(tmp_path):
         ("[server]\nmax_choices = 0\n", "server.max_choices", ">= 1"),
         ('[upstreams.a]\nkind = "gemini"\ntext_calls = "x"\n', "upstreams.a.text_calls", "use one of json, legacy"),
         ('[upstreams.a]\nkind = "anthropic"\ncache_marks = "on"\n', "upstreams.a.cache_marks", "use one of auto, off"),
+        ('[upstreams.a]\nkind = "gemini"\npassthrough = "raw"\n', "upstreams.a.passthrough", "use one of adapt, exact"),
         ('[upstreams.a]\nkind = "gemini"\ntext_calls = { m = 1 }\n', "upstreams.a.text_calls", "Expected `str`"),
         ('[upstreams.a]\nkind = "gemini"\n', "upstreams.a.api_key", "env:GEMINI_API_KEY"),
         ('[upstreams.a]\nkind = "anthropic"\n', "upstreams.a.api_key", "env:ANTHROPIC_API_KEY"),

@@ -9,7 +9,7 @@ from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import Origin
 from dragoman.http.server import Server, listen
-from dragoman.http.upstream_connection import BrokenReply, DeadlineExceeded, Unreachable
+from dragoman.http.upstream_connection import BrokenReply, DeadlineExceeded, ShuttingDown, Unreachable
 from http_peers import QUICK, Peer, at, echo
 
 
@@ -374,5 +374,23 @@ def test_no_connection_outlives_the_client_that_made_it(run, monkeypatch):
             incoming.drain()  # the rest may go by for a while
             await client.close()
             await hung_up.wait()
+
+    run(steps)
+
+
+def test_a_stopped_client_lets_open_responses_and_later_requests_fail(run):
+    async def handler(exchange: Exchange) -> None:
+        exchange.start(200, {}, first=b"one")
+        await exchange.wait_disconnected()
+
+    async def steps(client: Client) -> None:
+        async with listen(handler, grace=0.1) as server:
+            incoming = await client.send(at(server), QUICK)
+            assert await incoming.read_chunk() == b"one"
+            asyncio.get_running_loop().call_soon(client.fail_all)
+            with pytest.raises(ShuttingDown):
+                await incoming.read_chunk()
+            with pytest.raises(ShuttingDown):
+                await client.send(at(server), QUICK)
 
     run(steps)

@@ -19,7 +19,7 @@ KEYS = (
     KeyTable(key="secret-" + "x" * 40 + "-two", name="two"),
 )
 PATHS = Paths(DIALECTS.values())
-FIXED = [route for route, path in PATHS.fixed_paths.items() if path.operation != "health"]
+FIXED = [route for route, path in PATHS.fixed_paths.items() if path.operation not in {"health", "ready"}]
 ACTIONS = [
     ("GET", "responses", "", False), ("DELETE", "responses", "", False), ("POST", "responses", "/cancel", False),
     ("GET", "responses", "/input_items", False), ("GET", "conversations", "", False), ("POST", "conversations", "", False),

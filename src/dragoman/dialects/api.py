@@ -17,6 +17,7 @@ Operation = Literal[
     "models",
     "model",
     "health",
+    "ready",
     "metrics",
     "exchange",
     "assist",

@@ -267,6 +267,12 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Return whether the first bytes of a reply or stream start an envelope that plain clients cannot read."""
     mapped_finishes: frozenset[str]
     """Its finish reasons that the core's finish reasons express fully."""
+    signature_error: Pattern[str] | None = None
+    """Matches the message of an error that rejects a signature in the history."""
+    signed_member: str = ""
+    """The pointer, in a message, of a list of signed reasoning that is kept as extra; "" if there is none."""
+    item_id: str = ""
+    """The pointer, in an item of the history, of the id that is accepted only after the reasoning it came with."""
     mapped_error_types: frozenset[str]
     """Its error types and codes that the core's problem kinds express fully."""
     repeated: frozenset[str] = frozenset()

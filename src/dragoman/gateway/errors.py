@@ -11,7 +11,7 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.record import Record
 from dragoman.gateway.router import Target
 from dragoman.http.message import Headers
-from dragoman.http.upstream_connection import ConnectionFailure, DeadlineExceeded, UntrustedCertificate
+from dragoman.http.upstream_connection import ConnectionFailure, DeadlineExceeded, ShuttingDown, UntrustedCertificate
 from dragoman.interpreter.errors import adapt_error_reply
 from dragoman.interpreter.tool_errors import SentRequest, add_code, locate_rejection
 from dragoman.interpreter.translation import Translation
@@ -69,6 +69,8 @@ def map_failure(failure: ConnectionFailure, name: str) -> Problem:
     match failure:
         case DeadlineExceeded():
             return Problem("timeout", f"upstream {name!r} did not respond in time")
+        case ShuttingDown():
+            return Problem("overloaded", "the gateway is shutting down; retry", retry_after=1)
         case UntrustedCertificate():
             message = f"the TLS certificate of upstream {name!r} could not be verified"
             return Problem("internal", message, status=502, code="untrusted")

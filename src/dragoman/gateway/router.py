@@ -37,6 +37,8 @@ class Target(Struct, frozen=True):
     """Whether the model may sign its calls, reasoning or texts, so that the signatures must be sent back."""
     cache_marks: bool = True
     """Whether requests of clients without cache marks get some, if the model caches only what is marked."""
+    is_exact: bool = False
+    """Whether only the model's name is changed in a request of the upstream's own dialect."""
     other_api: "Target | None" = None
     """The same model in the server's other API, if it takes some requests only there."""
 
@@ -54,6 +56,8 @@ class UpstreamSet(Struct, frozen=True):
     """Upstreams with models that use text calls: formats by model name pattern."""
     without_cache_marks: frozenset[str] = frozenset()
     """Upstreams whose requests get no automatic cache marks."""
+    exact: frozenset[str] = frozenset()
+    """Upstreams that get requests of their own dialect unchanged, except for the model's name."""
     other_apis: Mapping[str, UpstreamSelector] = {}
     """The other APIs of upstreams whose servers have two."""
 
@@ -61,7 +65,7 @@ class UpstreamSet(Struct, frozen=True):
         """Return the target for a model at a named upstream."""
         upstream = self.by_name[name](model)
         target = self._build_target(name, model, upstream)
-        if name not in self.other_apis or target.text_calls:
+        if name not in self.other_apis or target.text_calls or target.is_exact:
             return target
         traits = traits_for(upstream.dialect, model)
         if not (traits.tools_elsewhere or traits.tools_need_no_effort):
@@ -72,7 +76,8 @@ class UpstreamSet(Struct, frozen=True):
         deadlines, text_calls = self.deadlines.get(name, Deadlines()), self.find_text_calls(name, model)
         signs = not text_calls and bool(dialect_named(upstream.dialect).capabilities.signatures)
         links, marks = name not in self.without_link_fetch, name not in self.without_cache_marks
-        return Target(upstream, model, deadlines, self.media_fetcher, links, text_calls, signs, marks)
+        exact = name in self.exact
+        return Target(upstream, model, deadlines, self.media_fetcher, links, text_calls, signs, marks, exact)
 
     def find_text_calls(self, name: str, model: str) -> TextCalls:
         """Return the format of text calls for a model; the first pattern that matches counts."""

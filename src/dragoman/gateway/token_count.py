@@ -1,5 +1,7 @@
 """Counts the tokens of a request with the upstream's counter, or estimates them and marks the result as an estimate."""
 
+from msgspec import structs
+
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import TokenCountFormat
 from dragoman.dialects.registry import dialect_named
@@ -7,6 +9,7 @@ from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.record import Record
 from dragoman.gateway.router import Target
 from dragoman.gateway.upstream_call import UpstreamClient, read_body, translate
+from dragoman.interpreter.choices import SeveralChoices, split_request
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 
@@ -20,7 +23,12 @@ async def count_tokens(
 ) -> tuple[bytes, bool]:
     """Return the response body of a token count, and whether the count is an estimate."""
     upstream = target.upstream
-    translation = await translate(request, target)
+    try:
+        translation = await translate(request, target)
+    except SeveralChoices as several:
+        # Each choice has the same input.
+        single = split_request(request.call, dialect_named(request.dialect), several)[0]
+        translation = await translate(structs.replace(request, call=single), target)
     record.losses = translation.losses
     record.note_attempt(upstream.name, target.model)
     headers = request.headers if upstream.dialect == request.dialect else ()

@@ -24,7 +24,7 @@ from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.core_request import TranslationOptions
 from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.other_api import call_needs_other_api, report_other_api
-from dragoman.interpreter.passthrough import pair_request, require_readable
+from dragoman.interpreter.passthrough import pair_request, remove_rejected_signatures, require_readable
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.signatures import find_unknown_ids
 from dragoman.interpreter.tool_errors import explain_tools
@@ -67,7 +67,16 @@ class UpstreamClient:
 
         A request that cannot be translated is rejected before any upstream is called.
         """
-        target, translation = await self.translate(context.request, target)
+        request = context.request
+        target, translation = await self.translate(request, target)
+        try:
+            return await self.send_translated(context, target, translation)
+        except Problem as problem:
+            unsigned = remove_signatures(request, target, problem)
+            if unsigned is None:
+                raise
+        translation = await translate(unsigned[0], target)
+        translation = structs.replace(translation, losses=(*unsigned[1], *translation.losses))
         return await self.send_translated(context, target, translation)
 
     async def translate(self, request: ClientRequest, target: Target) -> tuple[Target, Translation]:
@@ -140,6 +149,27 @@ class UpstreamClient:
         raise map_rejection(rejection, target, translation, request.dialect, request.call.body)
 
 
+def remove_signatures(
+    request: ClientRequest, target: Target, problem: Problem
+) -> tuple[ClientRequest, tuple[Loss, ...]] | None:
+    """Return the request without the signatures in its history, and the losses, if `problem` rejects one of them.
+
+    The vendor is the judge of signatures of unknown origin, such as those of a fallback to another vendor's server.
+    Strict mode leaves the error to the client, because the reasoning of the history is a material loss.
+    """
+    pattern = dialect_named(request.dialect).signature_error if problem.status == 400 else None
+    is_translated = target.upstream.dialect != request.dialect
+    if pattern is None or is_translated or request.strict or target.is_exact:
+        return None
+    if not pattern.search(f"{problem.code} {problem.message} {(problem.detail or b'').decode('utf-8', 'replace')}"):
+        return None
+    call = request.native or request.call
+    unsigned = remove_rejected_signatures(call, dialect_named(request.dialect), target.model)
+    if unsigned is None:
+        return None
+    return structs.replace(request, call=unsigned[0], native=None), unsigned[1]
+
+
 async def read_body(incoming: Incoming, target: Target) -> bytes:
     """Read the whole body of a reply."""
     try:
@@ -185,6 +215,7 @@ async def translate(
         Links(upstream_fetches=target.fetches_links) if target.media_fetcher is not None else None,
         target.text_calls,
         target.cache_marks,
+        target.is_exact,
     )
     try:
         translation = await translate_with_stored(partial(_parse_valid, task), task, target, signer)

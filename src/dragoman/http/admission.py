@@ -39,6 +39,8 @@ class ClientLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Seconds in which the body must arrive; a large body may take longer if it arrives fast enough."""
     write_seconds: float = 60.0
     """Seconds in which a client must read at least some bytes of a buffered response."""
+    separators: int = 500_000
+    """Commas and colons in a JSON body, which its processing time depends on more than on its bytes."""
     connections: int = 16_000
     """Client connections; a request on one more is rejected."""
     requests: int = 12_000
@@ -49,8 +51,8 @@ class ClientLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         if self.buffered < self.body:
             raise ValueError("`buffered` must be at least `body`, or no request of that size is ever accepted")
-        if min(self.connections, self.requests) < 1:
-            raise ValueError("`connections` and `requests` must be at least 1")
+        if min(self.connections, self.requests, self.separators) < 1:
+            raise ValueError("`connections`, `requests` and `separators` must be at least 1")
 
 
 class Load:
@@ -60,6 +62,8 @@ class Load:
         self.limits = limits or ClientLimits()
         self.body_bytes = 0
         """Bytes of all bodies that are received or handled."""
+        self.is_stopping = False
+        """Whether the server is about to accept no more connections."""
         self._open_requests = 0
         self._request_limit = float(self.limits.requests)
         self._late_ticks = 0

@@ -19,6 +19,7 @@ from dragoman.http.upstream_connection import (
     BrokenReply,
     ConnectionFailure,
     DeadlineExceeded,
+    ShuttingDown,
     Unreachable,
     UntrustedCertificate,
     UpstreamConnection,
@@ -178,6 +179,7 @@ class Client:
         self._heads: dict[tuple[Origin, str, str, Headers], bytes] = {}
         self._proxies = proxies or read_environment_proxies()
         self._given_context = ssl_context
+        self._is_stopped = False
 
     @cached_property
     def _ssl_context(self) -> ssl.SSLContext:
@@ -186,6 +188,8 @@ class Client:
 
     async def send(self, request: Outgoing, deadlines: Deadlines) -> Incoming:
         """Send a request and return the response as soon as its head has arrived."""
+        if self._is_stopped:
+            raise ShuttingDown("the client is stopped")
         head = self._build_head(request)
         pooled = self._take_pooled(request.origin)
         connection = pooled or await self._open_connection(request.origin, deadlines.connect)
@@ -205,6 +209,12 @@ class Client:
                 if not is_answered:
                     connection.abort()
             connection = await self._open_connection(request.origin, deadlines.connect)
+
+    def fail_all(self) -> None:
+        """Let all responses that are being received fail with `ShuttingDown`, and every later request."""
+        self._is_stopped = True
+        for connection in list(self._open):
+            connection.fail(ShuttingDown("the client is stopped"))
 
     async def close(self) -> None:
         """Close all connections."""

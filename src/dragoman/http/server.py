@@ -8,6 +8,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from functools import partial
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from dragoman.http.admission import RequestPolicy
 from dragoman.http.connection import Connection, RequestHandler
 from dragoman.tasks import TaskSet
@@ -15,7 +17,20 @@ from dragoman.tasks import TaskSet
 _BACKLOG = 2048
 _ACCEPT_PAUSE = 0.5
 """Seconds without accepting connections after the process has run out of file descriptors."""
+_LAST_SECONDS = 2.0
+"""Seconds in which responses that fail at the end may send their errors."""
 _MAX_PORT = 65_535
+
+
+class Ending(Struct, frozen=True, kw_only=True):
+    """How a server stops."""
+
+    grace: float = 5.0
+    """Seconds that open responses have."""
+    drain: float = 0.0
+    """Seconds before that in which connections are accepted although `Load.is_stopping` is set."""
+    on_grace_end: Callable[[], None] | None = None
+    """Lets the responses that are still open fail; they have two more seconds to send that."""
 
 
 class Server:
@@ -32,6 +47,7 @@ class Server:
         self.base_url = url_of(listener)
         """The URL of the server, without a path."""
         self.connections: set[Connection] = set()
+        self._policy = policy
         self._connect = partial(Connection, handler, policy, self.connections)
         self._loop = asyncio.get_running_loop()
         self._connecting = TaskSet()
@@ -63,8 +79,11 @@ class Server:
         host, port, *_ = self._address
         return host, port
 
-    async def close(self, grace: float = 5.0) -> None:
-        """Stop accepting connections, wait up to `grace` seconds for open responses, then abort them."""
+    async def close(self, ending: Ending) -> None:
+        """Stop accepting connections, wait for open responses, then let those that are left fail, then abort them."""
+        self._policy.load.is_stopping = True
+        if ending.drain:
+            await asyncio.sleep(ending.drain)
         self._loop.remove_reader(self._listener)
         if self._retry is not None:
             self._retry.cancel()
@@ -72,15 +91,18 @@ class Server:
         await self._connecting.join()
         for connection in list(self.connections):
             connection.close_when_idle()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(grace):
-                await self._wait_closed()
+        await self._wait_closed(ending.grace)
+        if self.connections and ending.on_grace_end is not None:
+            ending.on_grace_end()
+            await self._wait_closed(_LAST_SECONDS)
         for connection in list(self.connections):
             connection.abort()
 
-    async def _wait_closed(self) -> None:
-        while self.connections:
-            await asyncio.gather(*(connection.closed.wait() for connection in self.connections))
+    async def _wait_closed(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.connections:
+                    await asyncio.gather(*(connection.closed.wait() for connection in self.connections))
 
 
 def url_of(sock: Any) -> str:
@@ -96,17 +118,19 @@ async def listen(
     *,
     policy: RequestPolicy | None = None,
     grace: float = 5.0,
+    ending: Ending | None = None,
 ) -> AsyncGenerator[Server]:
     """Listen while the block runs, on a host and port (0 for any free port) or on an open socket.
 
-    `policy` decides which requests are accepted. Open responses have `grace` seconds when the block ends.
+    `policy` decides which requests are accepted. Open responses have `grace` seconds when the block ends,
+    unless `ending` determines how the server stops.
     """
     listener = address if isinstance(address, socket.socket) else await _open_listener(*address)
     server = Server(listener, handler, policy or RequestPolicy())
     try:
         yield server
     finally:
-        await server.close(grace)
+        await server.close(ending or Ending(grace=grace))
 
 
 async def _open_listener(host: str, port: int) -> socket.socket:

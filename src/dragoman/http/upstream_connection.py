@@ -44,6 +44,10 @@ class BrokenReply(ConnectionFailure):
     """The response is incomplete, or is not valid HTTP."""
 
 
+class ShuttingDown(ConnectionFailure):
+    """The client stops, because its program does."""
+
+
 class UpstreamConnection(asyncio.Protocol):
     """A connection and the response that is being read from it."""
 
@@ -268,6 +272,12 @@ class UpstreamConnection(asyncio.Protocol):
         self.is_reusable = False
         self._stop_timer()
         self.transport.abort()
+
+    def fail(self, failure: ConnectionFailure) -> None:
+        """Let the response that is being received fail, if there is one, and close the connection."""
+        if not self.is_complete:
+            self._fail(failure)
+        self.abort()
 
     def drain(self) -> None:
         """Drop the rest of the response; the connection returns to the pool if the rest is short and arrives soon."""

@@ -1,30 +1,37 @@
 """Forward a request in its own dialect: the same bytes, except for signatures of other vendors and an envelope.
 
 A signature envelope is only for the vendor that issued the signature, and models reject signature fields that they do
-not know. Both are removed if the target is of another vendor, and reported. A body with neither is not parsed.
+not know. Both are removed if the target is of another vendor, and reported. A body with neither is not parsed. A
+signature of unknown origin is sent; if the vendor rejects it, the request is sent again without its signatures.
+Whatever is removed is cut out of the bytes; every other byte stays.
 """
+
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import Raw, Struct, structs
 
 from dragoman.core.losses import Loss
-from dragoman.core.parts import AnyPart, ToolCall
+from dragoman.core.parts import AnyPart, Reasoning, Text, ToolCall
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message
+from dragoman.core.request import Message, Request
 from dragoman.dialects.record import Call, Dialect
 from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.ledger import Ledger, open_request_ledger
 from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.pairing import NO_LOSSES, pair_calls
-from dragoman.interpreter.same_dialect import adapt_to_model
+from dragoman.interpreter.parameters import disable_in_tool_loop
+from dragoman.interpreter.same_dialect import Edits, adapt_to_model, find_parameter_edits
 from dragoman.interpreter.signature_envelopes import ENVELOPE_MARKER, remove_foreign_envelopes
 from dragoman.interpreter.tool_errors import build_problem, find_all_faults
 from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.translation import Links, Translation, TranslationTask
 from dragoman.interpreter.turns import sign_steps
 from dragoman.wire import json
-from dragoman.wire.lookup import lookup
-from dragoman.wire.splice import set_member
+from dragoman.wire.lookup import Document, lookup
+from dragoman.wire.splice import edit, set_member
+
+_REJECTED = "not sent: the vendor rejected a signature of the history"
 
 
 class _WrappedBody(Struct):
@@ -99,8 +106,13 @@ def pass_on(task: TranslationTask, cache: ToolsCache, _links: Links | None) -> T
 
 
 def adapt_own(task: TranslationTask, ledger: Ledger, cache: ToolsCache) -> Call:
-    """Return a request of the target's own dialect without foreign signatures, and as another model accepts it."""
+    """Return a request of the target's own dialect without foreign signatures, and as another model accepts it.
+
+    The request is returned unchanged if the target wants it exact.
+    """
     call, dialect, model = task.call, task.source, task.model
+    if task.exact:
+        return call
     call = remove_foreign_signatures(call, dialect, model, ledger)
     return adapt_to_model(call, dialect, model, ledger, cache) if model else call
 
@@ -121,7 +133,127 @@ def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: 
         messages = sign_steps(remove_foreign_envelopes(messages, dialect.issuer, ledger), traits, ledger)
     elif not len(ledger):
         return call
-    return dialect.render_request(structs.replace(request, messages=messages), traits)
+    return _change_history(call, request, messages, dialect, ledger)
+
+
+def remove_rejected_signatures(call: Call, dialect: Dialect, model: str) -> tuple[Call, tuple[Loss, ...]] | None:
+    """Return a request without the signatures in its history, and the losses; None if it has no signature.
+
+    Its vendor rejected one of them. Reasoning that needs a signature is removed with it.
+    """
+    request = dialect.parse_request(call)
+    traits = traits_for(dialect.name, model)
+    ledger = open_request_ledger(dialect, call.body)
+    has_unsigned = traits.unsigned_reasoning or traits.reasoning_text
+    document, more = Document(call.body), dict[str, None]()
+    messages: list[Message] = []
+    for message in request.messages:
+        parts: list[AnyPart] = []
+        for part in message.parts:
+            if isinstance(part, Reasoning) and (part.signature is not None or not has_unsigned):
+                ledger.report_dropped(part.where, _REJECTED)
+            elif isinstance(part, Reasoning | Text | ToolCall) and part.signature is not None:
+                ledger.report_dropped_signature(part, _REJECTED)
+                parts.append(structs.replace(part, signature=None))
+            else:
+                parts.append(part)
+        signed = dialect.signed_member and document.find(message.where + dialect.signed_member)
+        if signed:
+            ledger.report_dropped(signed[0], _REJECTED)
+            more[signed[0]] = None
+        if parts or not message.parts:
+            messages.append(message if parts == [*message.parts] else structs.replace(message, parts=tuple(parts)))
+    if not len(ledger):
+        return None
+    for where in _find_item_ids(request.messages, messages, document, dialect) if dialect.item_id else ():
+        ledger.report_approximated(where, "sent without the id, because its reasoning is not sent", "informational")
+        more[where] = None
+    changed = _change_history(call, request, sign_steps(tuple(messages), traits, ledger), dialect, ledger, more=more)
+    return changed, ledger.losses()
+
+
+def _find_item_ids(
+    before: Sequence[Message], after: Sequence[Message], document: Document, dialect: Dialect
+) -> Iterator[str]:
+    """Yield the pointers of item ids that the vendor accepts only after the reasoning that was removed."""
+    kept = {id(part) for message in after for part in message.parts}
+    is_bereft = False
+    for message in before:
+        is_bereft = is_bereft and message.role == "assistant"
+        for part in message.parts:
+            is_bereft = is_bereft or (isinstance(part, Reasoning) and id(part) not in kept)
+            if is_bereft and id(part) in kept and document.find(message.where + dialect.item_id) is not None:
+                yield message.where + dialect.item_id
+
+
+def _change_history(  # noqa: PLR0913  a request before and after, and where to look and to report
+    call: Call,
+    request: Request,
+    messages: tuple[Message, ...],
+    dialect: Dialect,
+    ledger: Ledger,
+    *,
+    more: Mapping[str, None] | None = None,
+) -> Call:
+    """Return the request with changed messages: spliced, or rendered if a change is more than a removal or signature.
+
+    Claude's manual thinking is turned off in a tool loop whose thinking blocks were removed.
+    """
+    thinking = request.thinking
+    if thinking is not None and thinking.mode == "enabled":
+        thinking = disable_in_tool_loop(messages, thinking, request, ledger)
+    changed = structs.replace(request, messages=messages, thinking=thinking)
+    traits = traits_for(dialect.name, request.model)
+    edits = _find_history_edits(call, request.messages, messages, dialect)
+    if edits is None:
+        return dialect.render_request(changed, traits)
+    if thinking is not request.thinking:
+        edits |= find_parameter_edits(request, changed, call, dialect, traits)
+    return Call(edit(call.body, {**edits, **(more or {})}), call.model, call.stream)
+
+
+def _find_history_edits(
+    call: Call, before: tuple[Message, ...], after: tuple[Message, ...], dialect: Dialect
+) -> Edits | None:
+    """Return the edits that remove parts and messages and change signatures; None if other changes are needed."""
+    parts = {part.where: part for message in after for part in message.parts}
+    left = {message.where for message in after}
+    if len(parts) != sum(len(message.parts) for message in after) or len(left) != len(after):
+        return None  # a value that is several parts
+    document, edits = Document(call.body), Edits()
+    for message in before:
+        if message.where not in left:
+            edits[message.where] = None
+            continue
+        for part in message.parts:
+            now = parts.get(part.where)
+            if now is None:
+                edits[part.where] = None
+            elif now is not part:
+                value = _find_new_signature(part, now)
+                if value is None:
+                    return None
+                edits |= _write_signature(part.where, value, document, dialect)
+    return edits
+
+
+def _find_new_signature(before: AnyPart, now: AnyPart) -> str | None:
+    """Return the new signature of a part, "" if it has none any more; None if more than the signature is new."""
+    kinds = (Reasoning, Text, ToolCall)
+    if not (isinstance(before, kinds) and isinstance(now, kinds)) or type(now) is not type(before):
+        return None
+    if structs.replace(now, signature=before.signature) != before:
+        return None
+    return now.signature.value if now.signature is not None else ""
+
+
+def _write_signature(where: str, value: str, document: Document, dialect: Dialect) -> Edits:
+    """Return the edits that set the signature of a part, or remove it if the value is empty."""
+    pointers = [where + pointer for pointer in dialect.pointers["part.signature"]]
+    found = [present[0] for pointer in pointers if (present := document.find(pointer)) is not None]
+    if not value:
+        return dict.fromkeys(found)
+    return {(found or pointers)[0]: json.encode(value)}
 
 
 def _find_signature_field(dialect: Dialect) -> bytes:

@@ -48,7 +48,7 @@ def adapt_to_model(call: Call, dialect: Dialect, model: str, ledger: Ledger, cac
     traits, is_known = _find_traits(dialect.name, model)
     adaptation = Adaptation(traits, ledger, dialect.issuer, model)
     adapted = _adapt_parameters(request, adaptation) if is_known else request
-    edits = _find_edits(request, adapted, call, dialect, traits)
+    edits = find_parameter_edits(request, adapted, call, dialect, traits)
     if adaptation.instructions:
         edits |= _add_instructions(request, adaptation, dialect)
     if not edits:
@@ -149,7 +149,7 @@ def _takes_thinking(request: Request, adaptation: Adaptation) -> bool:
     return traits.budget_min <= budget <= (traits.budget_max or budget)
 
 
-def _find_edits(request: Request, adapted: Request, call: Call, dialect: Dialect, traits: Traits) -> Edits:
+def find_parameter_edits(request: Request, adapted: Request, call: Call, dialect: Dialect, traits: Traits) -> Edits:
     """Return the edits after which the body has the adapted parameters."""
     fields = _list_changed(request, adapted)
     # These have several names or values with one meaning in the core, of which the model may take only one.

@@ -161,3 +161,5 @@ class TranslationTask(Struct, frozen=True):
     links: Links | None = None
     text_calls: TextCalls = ""
     cache_marks: bool = False
+    exact: bool = False
+    """In its own dialect, only the model's name is changed."""

@@ -40,8 +40,20 @@ from dragoman.server.handlers import (
 from dragoman.server.metrics import QUIET_OPERATIONS
 from dragoman.server.routes import PathMatch, Paths
 
+_PUBLIC_OPERATIONS = frozenset({"health", "ready"})
 _LIMITED_OPERATIONS = frozenset({"generate", "count", "other", "mcp"})
 """Operations that count for the concurrency limit of a key."""
+
+_UNPARSED_TYPES = (
+    "multipart/",
+    "audio/",
+    "image/",
+    "video/",
+    "application/octet-stream",
+    "application/jsonl",
+    "text/csv",
+)
+"""Content types of files, which are forwarded without being parsed."""
 
 
 class App:
@@ -84,6 +96,8 @@ class App:
             if record.operation not in QUIET_OPERATIONS:
                 self._load.begin_request()
                 is_counted = True
+            if len(request.body) > self._load.limits.separators:
+                self._require_few_separators(request)
             if request.method == "GET" and request.header("sec-websocket-key"):
                 await reject_websocket(exchange, record)
             elif path is None:
@@ -137,12 +151,22 @@ class App:
         if path is not None and path.operation == "intercept":
             key = self.interception.authorize(request, path, self._access)
         else:
-            key = self._access.authorize(request, is_public=record.operation == "health")
+            key = self._access.authorize(request, is_public=record.operation in _PUBLIC_OPERATIONS)
         record.owner = key.name
         reason = self._load.find_exceeded(length) if record.operation not in QUIET_OPERATIONS else ""
         if reason:
             raise Problem("overloaded", f"the gateway is overloaded: {reason}", retry_after=RETRY_AFTER)
         return key
+
+    def _require_few_separators(self, request: Request) -> None:
+        """Raise a `Problem` for a JSON body with too many values: it would delay the requests of others."""
+        if request.headers_by_name.get("content-type", "").lower().startswith(_UNPARSED_TYPES):
+            return
+        most, body = self._load.limits.separators, request.body
+        count = body.count(b",") + body.count(b":")
+        if count > most:
+            message = f"the body has {count} commas and colons; the limit is {most} (`separators` in [server.limits])"
+            raise Problem("invalid_request", message)
 
     async def _generate(self, exchange: Exchange, path: PathMatch, key: Key, record: Record) -> None:
         """Answer a request for a model's response."""

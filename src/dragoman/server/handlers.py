@@ -64,6 +64,7 @@ class Endpoints:
         self._read_request = read_request
         self.handlers: Mapping[str, EndpointHandler] = {
             "health": self._show_health,
+            "ready": self._show_readiness,
             "metrics": self._show_metrics,
             "count": self._count_tokens,
             "models": self._list_models,
@@ -79,6 +80,12 @@ class Endpoints:
     async def _show_health(self, exchange: Exchange, _path: PathMatch, _key: Key, _record: Record) -> None:
         is_authorized = self._services.access.is_authorized(exchange.request)
         await exchange.send(200, JSON_HEADERS, self._services.mcp_endpoint.render_health(shows_servers=is_authorized))
+
+    async def _show_readiness(self, exchange: Exchange, _path: PathMatch, _key: Key, _record: Record) -> None:
+        is_ready = not self._services.load.is_stopping
+        await exchange.send(
+            200 if is_ready else 503, JSON_HEADERS, b'{"ready":true}' if is_ready else b'{"ready":false}'
+        )
 
     async def _show_metrics(self, exchange: Exchange, _path: PathMatch, _key: Key, _record: Record) -> None:
         from dragoman.server.exposition import render_metrics  # noqa: PLC0415  slow to load, and not needed before

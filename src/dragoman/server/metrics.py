@@ -147,7 +147,7 @@ class SharedCounters:
             open_requests[at] = 0.0
 
 
-QUIET_OPERATIONS = frozenset({"health", "metrics"})
+QUIET_OPERATIONS = frozenset({"health", "ready", "metrics"})
 """Monitoring operations, which are not counted as open requests and not logged."""
 UNKNOWN = "unknown"
 _MAX_LEARNED = 100

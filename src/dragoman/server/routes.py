@@ -34,6 +34,7 @@ _OWN_PATHS = (
     ServedPath(r"/v1/exchanges/(?P<name>[^/]+)", Endpoint(operation="exchange"), READ_METHODS, is_pattern=True),
     ServedPath("/mcp", Endpoint(operation="mcp"), ("POST", "DELETE", *READ_METHODS)),
     ServedPath("/health", Endpoint(operation="health"), READ_METHODS),
+    ServedPath("/ready", Endpoint(operation="ready"), READ_METHODS),
     ServedPath("/metrics", Endpoint(operation="metrics"), READ_METHODS),
 )
 _INTERCEPT = re.compile(r"/intercept/(?P<name>[^/@]+)(?:@(?P<session>[^/]*))?(?P<rest>/.*)?")

@@ -12,7 +12,7 @@ from functools import partial
 from dragoman.config import HASH_PREFIX, Config, ConfigError
 from dragoman.gateway.record import Observer
 from dragoman.http.admission import Load, RequestPolicy
-from dragoman.http.server import Server, listen
+from dragoman.http.server import Ending, Server, listen
 from dragoman.server import log
 from dragoman.server.agent_services import AgentServices, open_agent_services
 from dragoman.server.app import App
@@ -87,14 +87,18 @@ async def running(  # noqa: PLR0913  all but the configuration are keyword optio
             load=load,
             check_head=app.check_head,
             rejection_renderer=partial(build_rejection, app.paths),
-            unlimited_paths=frozenset({b"/health"}),
+            unlimited_paths=frozenset({b"/health", b"/ready"}),
         )
         server = await stack.enter_async_context(
             listen(
                 app.handle,
                 (host, configured_port if port is None else port) if worker_context is None else worker_context.socket,
                 policy=policy,
-                grace=config.server.grace if grace is None else grace,
+                ending=Ending(
+                    grace=config.server.grace if grace is None else grace,
+                    drain=config.server.drain,
+                    on_grace_end=gateway_services.client.fail_all,
+                ),
             )
         )
         interception.base_url = server.base_url
@@ -138,6 +142,8 @@ def _build_access(config: Config, host: str) -> Access:
 
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_REPEATED_SIGNAL = 0.3
+"""Seconds within which a second signal is the same one: wrappers forward a signal that the terminal sends to all."""
 _GC_THRESHOLDS = (10_000, 20, 20)
 """Thresholds of the garbage collector, higher than the default because requests leave hardly any cycles behind."""
 
@@ -164,12 +170,26 @@ async def serve(
 def watch_stop_signals(
     parent_pipe: int | None = None, signals: Iterable[signal.Signals] = _STOP_SIGNALS
 ) -> asyncio.Event:
-    """Return an event that is set on a stop signal, or when the parent process exits."""
+    """Return an event that is set on a stop signal, or when the parent process exits.
+
+    A second signal ends the process at once, unless it has a parent, which does that. SIGHUP does nothing.
+    """
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
+    first = 0.0
+
+    def on_signal(number: int) -> None:
+        nonlocal first
+        if not stopped.is_set():
+            first = loop.time()
+            stopped.set()
+        elif parent_pipe is None and loop.time() - first > _REPEATED_SIGNAL:
+            os._exit(128 + number)
+
     with suppress(NotImplementedError):  # on Windows an interrupt is an exception instead
         for each in signals:
-            loop.add_signal_handler(each, stopped.set)
+            loop.add_signal_handler(each, on_signal, each)
+        loop.add_signal_handler(signal.SIGHUP, lambda: None)
     if parent_pipe is not None:
 
         def on_parent_exit() -> None:

@@ -107,6 +107,8 @@ class GatewayServices(Struct, frozen=True):
     conversations: ConversationLoader
     job_runner: JobRunner
     """Runs all agents: in requests, in the background and in MCP tasks."""
+    client: Client
+    """Sends all requests to upstreams."""
 
 
 @asynccontextmanager
@@ -138,6 +140,7 @@ async def open_gateway_services(
             find_linkless_upstreams(config),
             find_text_calls(config),
             frozenset(name for name, table in config.upstreams.items() if table.cache_marks == "off"),
+            frozenset(name for name, table in config.upstreams.items() if table.passthrough == "exact"),
             other_apis,
         )
         routes = Routes(upstreams, config.models, config.agents)
@@ -152,7 +155,7 @@ async def open_gateway_services(
         )
         signatures = SignatureStore(conversations.store.signatures)
         gateway = Gateway(routes, client, _build_settings(config), signatures, agents)
-        yield GatewayServices(gateway, conversations, job_runner)
+        yield GatewayServices(gateway, conversations, job_runner, client)
 
 
 def _build_agents(

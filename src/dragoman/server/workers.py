@@ -32,7 +32,7 @@ Job = Callable[[int], int]
 """A function that runs in its own process until SIGTERM; its argument is a pipe that closes when the parent exits."""
 EXIT_UNUSABLE = 2
 """Exit code of a job for which a restart is useless. It is restarted nevertheless if any job has worked before."""
-_HANDLED_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGALRM})
+_HANDLED_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGALRM, signal.SIGHUP})
 _STABLE_SECONDS = 5.0
 """A job that ran at least this many seconds is restarted without a longer delay."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
@@ -99,7 +99,7 @@ class Supervisor:
             self._reap()
         elif signal_number == signal.SIGALRM:
             self._start_due()
-        else:
+        elif signal_number != signal.SIGHUP:
             self._stop_jobs(signal.SIGKILL if self._stopped else signal.SIGTERM)
 
     def _stop_jobs(self, signal_number: signal.Signals) -> None:

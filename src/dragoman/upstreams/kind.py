@@ -38,6 +38,8 @@ class UpstreamTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Use text calls for models without tool support: for all of them, or for those that match a pattern."""
     cache_marks: Literal["auto", "off"] = "auto"
     """Whether requests of clients without cache marks get some, where the model caches only what is marked."""
+    passthrough: Literal["adapt", "exact"] = "adapt"
+    """Whether requests in its own dialect are adapted to another model, or only get its name."""
     connect: float = 10.0
     first_byte: float = 600.0
     idle: float = 300.0

@@ -165,6 +165,24 @@ def test_a_choice_that_is_refused_after_others_have_begun_ends_the_stream_with_a
     asyncio.run(steps())
 
 
+def test_a_stream_that_a_heartbeat_has_started_ends_with_the_error_of_a_choice(serve):
+    async def steps() -> None:
+        async with Upstream() as upstream:
+            gateway = serve(upstreams={"mine": upstream.table}, hold=0.01)
+            async with connect(gateway, streamed=True) as (reader, _):
+                first, _second, _third = await upstream.take(3)
+                await asyncio.wait_for(reader.readuntil(b"200 OK"), PATIENCE)
+                error = b'{"type":"error","error":{"type":"invalid_request_error","message":"no"}}'
+                first.write(
+                    b"HTTP/1.1 400 Bad\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b" % (len(error), error)
+                )
+                rest = await asyncio.wait_for(reader.readuntil(b"\r\n0\r\n\r\n"), PATIENCE)
+                assert rest.count(b'"error"') == 1
+                await upstream.wait_closed(3)
+
+    asyncio.run(steps())
+
+
 def test_a_client_that_stops_reading_stops_the_reading_of_every_choice(serve):
     async def steps() -> None:
         async with Upstream() as upstream:

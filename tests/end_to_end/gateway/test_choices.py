@@ -322,6 +322,38 @@ def test_a_streamed_conversation_sends_all_choices_and_saves_the_first(serve):
     assert texts[0] in (sent.decode() if isinstance(sent, bytes) else json.dumps(sent))
 
 
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_the_call_of_any_choice_can_be_answered_with_its_stored_signature(serve, streamed):
+    gateway = serve(simulate={"script": Counted(calls=True)})
+    chat = open_chat(gateway).chat.completions
+    if streamed:
+        with chat.stream(model="gem", messages=HELLO, n=2, tools=[TOOL]) as stream:
+            reply = stream.get_final_completion()
+    else:
+        reply = chat.create(model="gem", messages=HELLO, n=2, tools=[TOOL])
+    for choice in reply.choices:
+        (call,) = choice.message.tool_calls
+        answered = {"role": "assistant", "tool_calls": [call.model_dump(include={"id", "type", "function"})]}
+        result = {"role": "tool", "tool_call_id": call.id, "content": "22 degrees"}
+        chat.create(model="gem", messages=[*HELLO, answered, result], tools=[TOOL])
+        (part,) = gateway.simulator.requests[-1].json()["contents"][1]["parts"]
+        assert part["functionCall"]["args"] == json.loads(call.function.arguments)
+        assert part["thoughtSignature"]
+    assert {seen.status for seen in gateway.simulator.requests} == {200}
+
+
+def test_several_candidates_do_not_change_a_token_count(serve):
+    gateway = serve()
+    contents = [{"role": "user", "parts": [{"text": "hi"}]}]
+    counts = []
+    for config in ({}, {"candidateCount": 3}):
+        body = {"generateContentRequest": {"model": "models/x", "contents": contents, "generationConfig": config}}
+        status, answer = post(gateway, "/v1beta/models/claude:countTokens", body)
+        assert status == 200
+        counts.append(json.loads(answer)["totalTokens"])
+    assert counts[0] == counts[1] > 0
+
+
 def test_choices_with_a_seed_get_seeds_of_their_own(serve):
     gateway = serve()
     open_chat(gateway).chat.completions.create(model="gemini/gemini-3.5-flash", messages=HELLO, n=3, seed=7)

@@ -134,3 +134,27 @@ def test_an_unknown_path_is_rejected_before_its_body(gateway):
         with socket.create_connection((host, int(port))) as connection:
             connection.sendall(method + b" HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 1000\r\n\r\n")
             assert connection.recv(1 << 16).startswith(b"HTTP/1.1 " + status)
+
+
+@pytest.mark.parametrize("client", PATHS)
+def test_a_body_with_too_many_values_is_rejected_before_it_is_parsed(serve, client):
+    gateway = serve(limits=ClientLimits(separators=1000))
+    url = gateway.base_url + PATHS[client].replace("MODEL", "gem")
+    reply = httpx2.post(url, content=b'{"a":[%b1' % (b"1," * 1000))
+    assert reply.status_code == 400
+    assert "1001 commas and colons; the limit is 1000 (`separators`" in reply.json()["error"]["message"]
+    few = httpx2.post(url, content=b'{"a":[%b1' % (b"1," * 999))
+    assert "separators" not in few.text
+
+
+def test_a_large_body_with_few_values_is_not_rejected(serve):
+    gateway = serve(limits=ClientLimits(separators=1000))
+    body = {"model": "gem", "messages": [{"role": "user", "content": "word " * 10_000}]}
+    assert httpx2.post(gateway.base_url + PATHS["chat"], json=body).status_code == 200
+
+
+def test_a_file_may_have_any_number_of_commas(serve):
+    gateway = serve(limits=ClientLimits(separators=1000))
+    files = {"file": ("a.csv", b"1," * 10_000), "purpose": (None, "batch")}
+    reply = httpx2.post(f"{gateway.base_url}/upstreams/openai/v1/files", files=files)
+    assert "separators" not in reply.text

@@ -5,6 +5,7 @@ import json
 import httpx2
 import pytest
 
+from dragoman.config import UpstreamTable
 from server.conftest import in_thread, run_server_gateway
 
 MODELS = {
@@ -271,3 +272,23 @@ def test_thinking_is_off_in_a_tool_loop_that_started_without_thinking_blocks(ali
     sent = json.loads(aliased.simulator.requests[-1].body)
     assert sent == asked | {"model": "claude-haiku-4-5", "thinking": {"type": "disabled"}}
     assert "tool loop" in reply.headers["x-dragoman-losses"]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "kind", "model", "parameters"),
+    [
+        ("chat", "openai", "gpt-5", '"max_tokens":40,"temperature":0.2'),
+        ("responses", "openai-responses", "gpt-5", '"temperature":0.2'),
+        ("messages", "anthropic", "claude-opus-4-8", '"max_tokens":50,"temperature":0.2'),
+        ("gemini", "gemini", "gemini-3.8-flash", '"generationConfig":{"presencePenalty":1}'),
+    ],
+)
+def test_an_exact_upstream_gets_another_name_and_the_same_bytes(serve, dialect, kind, model, parameters):
+    with in_thread() as simulator:
+        base = simulator.base_url + ("/v1" if kind.startswith("openai") else "")
+        table = UpstreamTable(kind=kind, base_url=base, passthrough="exact")
+        gateway = serve(upstreams={"same": table}, models={"mine": (f"same/{model}",)})
+        reply = ask(gateway, dialect, "mine", parameters)
+        assert reply.status_code == 400
+        assert "x-dragoman-losses" not in reply.headers
+        assert simulator.requests[-1].body == build_body(dialect, model, parameters)

@@ -1,5 +1,6 @@
 """The OpenAI Chat Completions dialect, as OpenAI and compatible servers implement it: its HTTP API and its record."""
 
+import re
 from typing import Any
 
 from dragoman.dialects.api import Api, Endpoint, ServedPath
@@ -15,6 +16,11 @@ from dragoman.dialects.chat.traits import ROWS
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import ChoiceFormat, Dialect, ReplyCapabilities
 
+_SIGNATURE_ERROR = re.compile(
+    r"(?:Corrupted|Invalid) thought signature|Invalid `?(?:signature|data)`? in `?(?:redacted_)?thinking`? block"
+    r"|[Ee]ncrypted content .*could not be verified|invalid_encrypted_content"
+)
+"""The errors of the vendors whose models are behind compatible servers."""
 _OTHER_PATHS = (
     "assistants|audio|completions|containers|embeddings|evals|fine_tuning|images|moderations|realtime|rerank|threads"
     "|uploads|vector_stores|videos"
@@ -85,6 +91,8 @@ DIALECT = Dialect(
     encoder=ChatEncoder,
     parse_error=parse_error,
     build_error=build_error,
+    signed_member="/reasoning_details",
+    signature_error=_SIGNATURE_ERROR,
     mapped_error_types=MAPPED_ERROR_TYPES,
     choices=ChoiceFormat(
         choices="choices", usage="usage", shared=frozenset({"id", "created"}), end_event=b"data: [DONE]"

@@ -1,5 +1,7 @@
 """The Gemini dialect: generateContent, with the variants of Vertex and Code Assist."""
 
+import re
+
 from dragoman.dialects.api import (
     READ_METHODS,
     Api,
@@ -144,6 +146,7 @@ DIALECT = Dialect(
     encoder=GeminiEncoder,
     parse_error=parse_error,
     build_error=build_error,
+    signature_error=re.compile(r"(?:Corrupted|Invalid) thought signature"),
     mapped_error_types=MAPPED_ERROR_TYPES,
     envelopes=frozenset({SPELLING}),
     is_wrapped=is_wrapped,

@@ -1,5 +1,6 @@
 """The Anthropic Messages dialect."""
 
+import re
 from typing import Any
 
 from dragoman.dialects.api import (
@@ -129,6 +130,7 @@ DIALECT = Dialect(
     encoder=MessagesEncoder,
     parse_error=parse_error,
     build_error=build_error,
+    signature_error=re.compile(r"Invalid `?(?:signature|data)`? in `?(?:redacted_)?thinking`? block"),
     mapped_error_types=MAPPED_ERROR_TYPES,
     count=TokenCountFormat("input_tokens"),
     id_header="request-id",

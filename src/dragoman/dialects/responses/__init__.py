@@ -1,5 +1,7 @@
 """The OpenAI Responses dialect: its HTTP API and its record."""
 
+import re
+
 from dragoman.dialects.api import Api, Endpoint, ServedPath
 from dragoman.dialects.record import Dialect, ReplyCapabilities, TokenCountFormat
 from dragoman.dialects.responses import compat
@@ -91,6 +93,8 @@ DIALECT = Dialect(
     find_extra_pointer=find_field_pointer,
     parse_error=parse_error,
     build_error=build_error,
+    item_id="/id",
+    signature_error=re.compile(r"[Ee]ncrypted content .*could not be verified|invalid_encrypted_content"),
     mapped_error_types=MAPPED_ERROR_TYPES,
     count=TokenCountFormat("input_tokens", {"object": "response.input_tokens"}),
     id_header="x-request-id",
