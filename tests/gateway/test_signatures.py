@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.parts import Signature
 from dragoman.gateway.signatures import SignatureStore
-from dragoman.interpreter.signatures import SignedSection
+from dragoman.interpreter.signature_recorder import SignedSection
 from dragoman.interpreter.translation import PlacedSignature, SavedSignatures
 from dragoman.sessions.signatures import SignatureRow
 from dragoman.sessions.values import Unavailable

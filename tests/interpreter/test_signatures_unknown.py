@@ -9,7 +9,8 @@ from dragoman.core.parts import Signature
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.prefix_cache import PrefixCache
-from dragoman.interpreter.signatures import digest_call, find_unknown_ids
+from dragoman.interpreter.signature_recorder import digest_call
+from dragoman.interpreter.signatures import find_unknown_ids
 from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.translate import Caches, parse_request
 from dragoman.interpreter.translation import SavedSignatures, TranslationTask

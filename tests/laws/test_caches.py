@@ -20,7 +20,7 @@ from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.prefix_cache import PrefixCache
-from dragoman.interpreter.signatures import digest_call
+from dragoman.interpreter.signature_recorder import digest_call
 from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.translate import Caches, translate_request
 from dragoman.interpreter.translation import PlacedSignature, SavedSignatures, Translation

@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.interpreter.reply_adapter import Context
-from dragoman.interpreter.signatures import SignatureRecorder
+from dragoman.interpreter.signature_recorder import SignatureRecorder
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.wire.sse import split_frames
 from laws.documents import DIALECTS

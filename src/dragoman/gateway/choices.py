@@ -24,7 +24,7 @@ from dragoman.gateway.router import Target
 from dragoman.gateway.upstream_call import UpstreamClient, UpstreamReply
 from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.choices import ChoiceMerger, SeveralChoices, split_request
-from dragoman.interpreter.signatures import SignatureRecorder
+from dragoman.interpreter.signature_recorder import SignatureRecorder
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.tasks import run_all
 

@@ -10,12 +10,11 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
-import msgspec
 from msgspec import Struct
 
-from dragoman.core.parts import Signature
-from dragoman.interpreter.signatures import SignedSection
-from dragoman.interpreter.translation import PlacedSignature, SavedSignatures
+from dragoman.gateway.signature_rows import build_row, measure_saved, read_row
+from dragoman.interpreter.signature_recorder import SignedSection
+from dragoman.interpreter.translation import SavedSignatures
 from dragoman.sessions.signatures import SignatureRow, SignatureTable
 from dragoman.sessions.values import Unavailable
 
@@ -23,14 +22,9 @@ _MAX_CACHED = 50_000
 _MAX_CACHED_BYTES = 64 << 20
 _MAX_PER_ID = 64
 """How many sections with the same id are cached: the newest."""
-_MAX_STORED = 1 << 20
-"""Larger reasoning before one call is not stored: the next request is sent without it."""
 _MAX_OWNERS = 100_000
-_ENTRY_BYTES = 200
-"""The estimated size of a cache entry without its values."""
 _NONE_SAVED: Mapping[str, SavedSignatures] = {}
 _Cache = OrderedDict[tuple[str, str], Mapping[str, SavedSignatures]]
-_PLACED = msgspec.json.Decoder(tuple[PlacedSignature, ...])
 
 
 class OwnerSigner(Struct, frozen=True):
@@ -120,7 +114,7 @@ class SignatureStore:
             # The request works without them: a placeholder signature is sent, and a loss is reported.
             return
         for section_id in ids:
-            stored = {digest: _read_row(row) for digest, row in found.get(section_id, {}).items()}
+            stored = {digest: read_row(row) for digest, row in found.get(section_id, {}).items()}
             # A reply may have been saved during the lookup.
             self._cache_saved(owner, section_id, {**stored, **self._cache.get((owner, section_id), _NONE_SAVED)})
 
@@ -128,7 +122,7 @@ class SignatureStore:
         """Store what is signed in sections that are about to be sent to a client."""
         rows: dict[tuple[str, str], SignatureRow] = {}
         for section in sections:
-            row = _build_row(section.saved)
+            row = build_row(section.saved)
             if row is not None:
                 rows[section.id, section.digest] = row
         if not rows:
@@ -146,32 +140,9 @@ class SignatureStore:
         key = owner, section_id
         if len(saved) > _MAX_PER_ID:
             saved = dict(list(saved.items())[-_MAX_PER_ID:])
-        self._cached_bytes += _measure(saved) - _measure(self._cache.get(key, _NONE_SAVED))
+        self._cached_bytes += measure_saved(saved) - measure_saved(self._cache.get(key, _NONE_SAVED))
         self._cache[key] = saved or _NONE_SAVED
         self._cache.move_to_end(key)
         while len(self._cache) > _MAX_CACHED or self._cached_bytes > _MAX_CACHED_BYTES:
             _, evicted = self._cache.popitem(last=False)
-            self._cached_bytes -= _measure(evicted)
-
-
-def _build_row(saved: SavedSignatures) -> SignatureRow | None:
-    """Return the row for what is signed in a section; None if that is nothing, or too large."""
-    issuer, value = (saved.call.issuer, saved.call.value) if saved.call is not None else ("", "")
-    reasoning = msgspec.json.encode(saved.placed) if saved.placed else b""
-    if len(value) + len(reasoning) > _MAX_STORED or not (value or reasoning):
-        return None
-    return SignatureRow(issuer, value, reasoning)
-
-
-def _read_row(row: SignatureRow) -> SavedSignatures:
-    call = Signature(row.issuer, row.value) if row.value else None
-    return SavedSignatures(call, _PLACED.decode(row.reasoning) if row.reasoning else ())
-
-
-def _measure(saved: Mapping[str, SavedSignatures]) -> int:
-    """Return the estimated size of a cache entry; an entry without values is not counted."""
-    size = 0
-    for one in saved.values():
-        size += _ENTRY_BYTES + (len(one.call.value) if one.call is not None else 0)
-        size += sum(_ENTRY_BYTES + len(part.signature.value) + sum(map(len, part.texts)) for part in one.placed)
-    return size
+            self._cached_bytes -= measure_saved(evicted)

@@ -265,6 +265,6 @@ async def translate_with_stored(
 
 async def _find_unknown_ids(pending: ParsedRequest | PendingRequest, signer: OwnerSigner | None) -> list[str]:
     """Return the ids of sections that must be looked up: none for an owner of whom nothing is saved."""
-    if signer is None or not (pending.unsigned or pending.unconfirmed) or not await signer.has_any():
+    if signer is None or (signer.is_empty and not (pending.has_answers and await signer.has_any())):
         return []
     return [*pending.unconfirmed, *find_unknown_ids(pending.unsigned, signer)]

@@ -20,13 +20,13 @@ from dragoman.core.traits import TextCalls, Traits
 from dragoman.core.value import Extras, Value
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
-from dragoman.interpreter.adapt import adapt, adapt_turns
+from dragoman.interpreter.adapt import adapt, adapt_turns, has_envelope
 from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger, open_request_ledger
 from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.pairing import pair_calls
 from dragoman.interpreter.signature_envelopes import remove_foreign_envelopes
-from dragoman.interpreter.signatures import find_unsigned_sections, has_envelope, restore_signatures
+from dragoman.interpreter.signatures import find_unsigned_sections, restore_signatures
 from dragoman.interpreter.text_call_prompt import describe_tools
 from dragoman.interpreter.tools import adapt_request_tools
 from dragoman.interpreter.translate import complete_request, render

@@ -16,13 +16,13 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, count_leading_systems
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call, Dialect, ReadTools
-from dragoman.interpreter.adapt import adapt_turns
+from dragoman.interpreter.adapt import adapt_turns, has_envelope
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.cache_marks import are_marks_compatible
 from dragoman.interpreter.ledger import open_request_ledger
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix, PrefixCache, Scope
 from dragoman.interpreter.signature_envelopes import open_envelopes
-from dragoman.interpreter.signatures import find_unknown_ids, find_unsigned_sections, has_envelope
+from dragoman.interpreter.signatures import find_unknown_ids, find_unsigned_sections
 from dragoman.interpreter.translation import Links, TranslationTask
 from dragoman.interpreter.undo import Arguments
 from dragoman.wire import array, json

@@ -15,7 +15,7 @@ from dragoman.interpreter.call_wrapper import WRAPPER_NAMES, CallExpander
 from dragoman.interpreter.ledger import open_reply_ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context, has_other_envelope
-from dragoman.interpreter.signatures import SignatureRecorder
+from dragoman.interpreter.signature_recorder import SignatureRecorder
 from dragoman.interpreter.undo import ReplyPipeline
 from dragoman.wire.sse import MAX_EVENT_BYTES, split_frames
 

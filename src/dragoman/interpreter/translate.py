@@ -4,7 +4,7 @@ For a target of its own dialect a request is forwarded as bytes; see `passthroug
 """
 
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from functools import cached_property, partial
 
 from msgspec import Struct, structs
 
@@ -52,22 +52,28 @@ class ParsedRequest:
     _history: RequestHistory | None = None
     _known_count = 0
     """The number of messages before the new ones: system messages and the cached prefix."""
-    unsigned: Sequence[UnsignedSection] = ()
-    """Sections in the new messages that came without signatures."""
 
     def __init__(self, task: TranslationTask, caches: Caches) -> None:
         self._task = task
         self._tools = caches.tools
         call, source = task.call, task.source
-        signer = self._signer = task.signer
+        self._signer = task.signer
         if len(call.body) < 2 * caches.prefixes.min_bytes:
             self.request = source.parse_request(call, read_tools=self._read_tools)
             """The request as the client sent it, without stored signatures."""
         else:
             history = RequestHistory(task, caches.prefixes, self._read_tools)
             self._history, self.request, self._known_count = history, history.request, history.prefix_length
-        if signer is not None:
-            self.unsigned = find_unsigned_sections(self._get_new_messages())
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether an assistant message is among the new messages."""
+        return any(message.role == "assistant" for message in self._get_new_messages())
+
+    @cached_property
+    def unsigned(self) -> Sequence[UnsignedSection]:
+        """Sections in the new messages that came without signatures."""
+        return find_unsigned_sections(self._get_new_messages()) if self._signer is not None else ()
 
     @property
     def unconfirmed(self) -> Collection[str]:
@@ -87,7 +93,7 @@ class ParsedRequest:
         task = self._task
         source, target = task.source, task.target
         traits = traits_for(target.name, task.model or self.request.model)
-        request = self._restore_signatures(traits) if self.unsigned else self.request
+        request = self._restore_signatures(traits)
         ledger = open_request_ledger(source, task.call.body)
         whole = request
         if not request.messages or source.read_declared_tools is not None:
@@ -107,7 +113,7 @@ class ParsedRequest:
     def _restore_signatures(self, traits: Traits) -> Request:
         """Return the request with what its new messages came without; the cached prefix has that already."""
         request, signer = self.request, self._signer
-        if signer is None or signer.is_empty:
+        if signer is None or signer.is_empty or not self.unsigned:
             return request
         new = self._get_new_messages()
         signed = restore_signatures(new, self.unsigned, signer, traits)
@@ -122,6 +128,7 @@ class PendingRequest(Struct, frozen=True):
     translate: Callable[[Links | None], Translation]
     unsigned: Sequence[UnsignedSection] = ()
     unconfirmed: Collection[str] = ()
+    has_answers: bool = True
     request: Request | None = None
     tool_set: ToolSet | None = None
 
