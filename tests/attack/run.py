@@ -7,11 +7,12 @@ exit code is 1 if a bar is missed.
 
 import argparse
 
-from attack import ambiguous, bodies, overload, processing, shutdown
+from attack import ambiguous, bodies, faults, overload, processing, shutdown
 
 ATTACKS = {
     "ambiguous": ambiguous.attack,
     "bodies": bodies.attack,
+    "faults": faults.attack,
     "overload": overload.attack,
     "processing": processing.attack,
     "shutdown": shutdown.attack,

@@ -53,6 +53,7 @@ def _check_second(reply: Reply, scenario: Scenario) -> None:
     assert scenario.quoted in reply.text
     assert (reply.calls, reply.finish) == ((), "stop")
     assert min(reply.tokens) > 0
+    assert reply.cached > 1000 if scenario.is_cached else reply.cached == 0
 
 
 def _check_history(cell: Cell, scenario: Scenario) -> None:

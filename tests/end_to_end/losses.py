@@ -11,6 +11,7 @@ _UNSHOWN = "the target has no setting to show thinking"
 _AS_TEXT = 'sent as text: "Error: …"'
 _BEHIND = "moved out of the tool result, to a part after it"
 
+_UNMARKED = "dropped /messages/0/content/0/cache_control: the target has no cache marks"
 _REASONING: dict[tuple[str, str], Losses] = {
     ("responses", "chat"): (f"dropped /reasoning/summary: {_UNSHOWN}",),
     ("messages", "chat"): (
@@ -34,6 +35,9 @@ _LOSSES: dict[tuple[str, str, str], Losses] = {
         for scenario in ("reasoning + call", "reasoning across tool calls")
         for (client, dialect), losses in _REASONING.items()
     },
+    ("prompt caching", "messages", "chat"): (_UNMARKED,),
+    ("prompt caching", "messages", "responses"): (_UNMARKED,),
+    ("prompt caching", "messages", "gemini"): (_UNMARKED,),
 }
 """By scenario, client and the upstream's dialect."""
 

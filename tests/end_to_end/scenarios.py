@@ -1,4 +1,4 @@
-"""Eleven scenarios between a client and a model, as data: requests, replies and results."""
+"""Twelve scenarios between a client and a model, as data: requests, replies and results."""
 
 from base64 import b64decode
 from typing import Any
@@ -37,6 +37,8 @@ class Scenario(Struct, frozen=True, kw_only=True):
     forgets: bool = False
     """The client keeps only the text and the calls of an answer."""
     results: tuple[Result, ...] = ()
+    is_cached: bool = False
+    """The second turn reads the first from the vendor's prompt cache."""
     quoted: str = ""
     """What the answer to the results must quote."""
 
@@ -115,6 +117,15 @@ SCENARIOS = (
         answer=_calls(("get_weather", {"city": "Bonn"}), ("get_weather", {"city": "Kiel"}), thought=THOUGHT),
         results=(_WARM, _COLD),
         quoted="41",
+    ),
+    Scenario(
+        name="prompt caching",
+        prompt="What is the weather in Cairo? " + "Think of the desert, the river and the sea. " * 150,
+        tools=(WEATHER,),
+        answer=_calls(("get_weather", {"city": "Cairo"})),
+        results=(_WARM,),
+        quoted="72",
+        is_cached=True,
     ),
     Scenario(
         name="named tool_choice",

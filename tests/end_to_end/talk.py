@@ -46,6 +46,8 @@ class Reply(Struct, frozen=True, kw_only=True):
     """`stop` or `calls`."""
     tokens: tuple[int, int]
     """What went in and what came out."""
+    cached: int
+    """How many of the first were read from the vendor's prompt cache."""
 
 
 class ReceivedResult(Struct, frozen=True, kw_only=True):

@@ -170,3 +170,43 @@ def test_recorded_requests_with_marks_are_accepted_and_have_them_at_the_ends(sou
         assert isinstance(verdicts[0], Violation) == isinstance(verdicts[1], Violation), (name, verdicts)
         marked += bool(places)
     assert marked > 20
+
+
+NAMES = ["zebra", "apple", "Mango", "b2", "b10"]
+
+
+def _tools_of(dialect: str, names: list[str]) -> list[dict[str, Any]]:
+    schema = {"type": "object", "properties": {"z": {"type": "string"}, "a": {"type": "string"}}}
+    match dialect:
+        case "chat":
+            return [{"type": "function", "function": {"name": name, "parameters": schema}} for name in names]
+        case "responses":
+            return [{"type": "function", "name": name, "parameters": schema, "strict": False} for name in names]
+        case "messages":
+            return [{"name": name, "input_schema": schema} for name in names]
+        case _:
+            return [{"functionDeclarations": [{"name": name, "parametersJsonSchema": schema} for name in names]}]
+
+
+def _question(dialect: str) -> dict[str, Any]:
+    turn = {"role": "user", "content": "hi"}
+    match dialect:
+        case "responses":
+            return {"input": [turn]}
+        case "gemini":
+            return {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+        case _:
+            return {"messages": [turn]}
+
+
+@pytest.mark.parametrize("target", DIALECTS)
+@pytest.mark.parametrize("source", DIALECTS)
+def test_tools_keep_their_order_and_the_order_of_their_parameters(source, target):
+    for names in (NAMES, NAMES[::-1], sorted(NAMES)):
+        for _ in range(2):  # the second time from the tools cache
+            body = {"model": "m", **_question(source), "tools": _tools_of(source, names)}
+            sent = translate_request(Call(json.dumps(body).encode()), source, target, model=MODELS[target]).call.body
+            at = [sent.index(json.dumps(name).encode()) for name in names]
+            assert at == sorted(at)
+            assert sent.count(b'"z"') == len(names)
+            assert sent.index(b'"z"') < sent.index(b'"a"')

@@ -44,3 +44,31 @@ def test_its_files_are_readable_only_by_the_owner(tmp_path):
         asyncio.run(store.close())
     finally:
         os.umask(before)
+
+
+def test_only_the_first_of_several_transactions_waits_long_for_a_lock(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite, "_BUSY_SECONDS", 0.4)
+    path = tmp_path / "sessions.sqlite3"
+
+    async def steps() -> list[int]:
+        store = Sqlite(path)
+        timeouts: list[int] = []
+
+        async def write() -> None:
+            try:
+                await store.write(lambda cursor: cursor.fetch_all("SELECT 1"))
+            finally:
+                timeouts.append(store._connection.execute("PRAGMA busy_timeout").fetchone()[0])
+
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            await write()
+            other.execute("BEGIN IMMEDIATE")
+            for _ in range(2):
+                with pytest.raises(Unavailable):
+                    await write()
+            other.execute("COMMIT")
+        await write()
+        await store.close()
+        return timeouts
+
+    assert asyncio.run(steps()) == [400, 50, 50, 400]

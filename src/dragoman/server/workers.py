@@ -1,11 +1,12 @@
 """Serve one port with several processes: each has its own listening socket, and the kernel distributes connections.
 
 The parent keeps the sockets open, so that none is lost when its worker dies: new connections wait for the next worker.
-It restarts a process that exits. On SIGTERM or SIGINT it sends SIGTERM to every process and waits; on a second signal
-it kills them. It has no event loop and no threads, so it can fork at any time. A process detects the death of the
-parent by a pipe.
+It restarts a process that exits, and kills a worker whose event loop has not run for 30 seconds. On SIGTERM or SIGINT
+it sends SIGTERM to every process and waits; on a second signal it kills them. It has no event loop and no threads, so
+it can fork at any time. A process detects the death of the parent by a pipe.
 """
 
+import asyncio
 import gc
 import os
 import shutil
@@ -36,6 +37,10 @@ _HANDLED_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, sig
 _STABLE_SECONDS = 5.0
 """A job that ran at least this many seconds is restarted without a longer delay."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
+_BEAT_SECONDS = 2.0
+"""Seconds between two signs of life of a worker."""
+_STALL_SECONDS = 30.0
+"""Seconds without a sign of life after which a worker is killed and replaced."""
 
 
 def _do_nothing(*_: object) -> None:
@@ -45,7 +50,7 @@ def _do_nothing(*_: object) -> None:
 class Supervisor:
     """Starts jobs in processes and restarts them when they exit."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  all but the jobs are callbacks
         self,
         jobs: Mapping[str, Job],
         dependencies: Mapping[str, Job],
@@ -53,6 +58,7 @@ class Supervisor:
         on_exit: Callable[[str], None],
         on_stop: Callable[[], None],
         has_worked: Callable[[], bool],
+        find_stalled: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._jobs = {**dependencies, **jobs}
         self._dependencies = dependencies
@@ -61,6 +67,8 @@ class Supervisor:
         self._notify_stop = on_stop
         self._has_worked = has_worked
         """Returns whether any job has ever started to work."""
+        self._find_stalled = find_stalled
+        """Returns the jobs that do not respond; they are killed, and so restarted."""
         self._running: dict[int, tuple[str, float]] = {}
         self._restart_waits: dict[str, float] = {}
         self._restart_times: dict[str, float] = {}
@@ -77,6 +85,7 @@ class Supervisor:
             for name in self._jobs:
                 self._start(name)
             on_start()
+            signal.setitimer(signal.ITIMER_REAL, _BEAT_SECONDS)
             while self._running or self._restart_times:
                 if (
                     self._stopped
@@ -87,6 +96,7 @@ class Supervisor:
                     self._send_signal(self._dependencies, signal.SIGTERM)
                 self._on_signal(signal.sigwait(_HANDLED_SIGNALS))
         finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
             for end in self._pipe:
                 os.close(end)
             signal.pthread_sigmask(signal.SIG_SETMASK, self._original_mask)
@@ -98,6 +108,7 @@ class Supervisor:
         if signal_number == signal.SIGCHLD:
             self._reap()
         elif signal_number == signal.SIGALRM:
+            self._kill_stalled()
             self._start_due()
         elif signal_number != signal.SIGHUP:
             self._stop_jobs(signal.SIGKILL if self._stopped else signal.SIGTERM)
@@ -150,8 +161,14 @@ class Supervisor:
         for name in [name for name, due in self._restart_times.items() if due <= now]:
             del self._restart_times[name]
             self._start(name)
-        if self._restart_times:
-            signal.setitimer(signal.ITIMER_REAL, max(0.001, min(self._restart_times.values()) - now))
+        wait = min((*self._restart_times.values(), now + _BEAT_SECONDS)) - now
+        signal.setitimer(signal.ITIMER_REAL, max(0.001, wait))
+
+    def _kill_stalled(self) -> None:
+        stalled = list(self._find_stalled())
+        for name in stalled:
+            sys.stderr.write(f"dragoman: {name} has not responded for {_STALL_SECONDS:g} seconds; killing it\n")
+        self._send_signal(stalled, signal.SIGKILL)
 
     def _start(self, name: str) -> None:
         sys.stdout.flush()
@@ -195,6 +212,8 @@ class Workers:
         self._counters = SharedCounters(count, len(config.keys))
         self._served = allocate_shared(1)
         """Set to 1 as soon as any worker has served: the configuration works."""
+        self._last_beats = memoryview(allocate_shared(8 * count)).cast("d")
+        """When each worker was alive last, 0 if it does not run."""
         self._directory = Path(tempfile.mkdtemp(prefix="dragoman-"))
 
     @property
@@ -211,12 +230,22 @@ class Workers:
         def on_exit(name: str) -> None:
             if name in names:
                 self._counters.reset_open(names.index(name))
+                self._last_beats[names.index(name)] = 0.0
+
+        def find_stalled() -> Iterable[str]:
+            dead_since = time.monotonic() - _STALL_SECONDS
+            return [name for name, beat in zip(names, self._last_beats, strict=True) if 0 < beat < dead_since]
 
         # Objects loaded by now are excluded from garbage collection, so that the processes keep sharing their memory.
         gc.freeze()
         try:
             return Supervisor(
-                jobs, dependencies, on_exit=on_exit, on_stop=self._close_sockets, has_worked=self._has_served
+                jobs,
+                dependencies,
+                on_exit=on_exit,
+                on_stop=self._close_sockets,
+                has_worked=self._has_served,
+                find_stalled=find_stalled,
             ).run(on_start)
         finally:
             self._close_sockets()
@@ -225,8 +254,14 @@ class Workers:
     def _has_served(self) -> bool:
         return self._served[0] == 1
 
-    def _mark_served(self, _: object) -> None:
+    def _on_serving(self, worker: int, _: object) -> None:
         self._served[0] = 1
+        self._beat(worker, asyncio.get_running_loop())
+
+    def _beat(self, worker: int, loop: asyncio.AbstractEventLoop) -> None:
+        """Show the parent regularly that the event loop of a worker runs."""
+        self._last_beats[worker] = time.monotonic()
+        loop.call_later(_BEAT_SECONDS, self._beat, worker, loop)
 
     def _close_sockets(self) -> None:
         """Close the sockets in this process; the workers have their own copies."""
@@ -234,12 +269,20 @@ class Workers:
             sock.close()
 
     def _run_worker(self, worker: int, parent_pipe: int) -> int:
+        self._last_beats[worker] = time.monotonic()
         own = self._sockets[worker].dup()
         self._close_sockets()
         peers = Peers(self._directory, worker, len(self._sockets))
         context = WorkerContext(worker=worker, counters=self._counters, socket=own, peers=peers)
         try:
-            self._run(serve(self._config, on_start=self._mark_served, worker_context=context, parent_pipe=parent_pipe))
+            self._run(
+                serve(
+                    self._config,
+                    on_start=partial(self._on_serving, worker),
+                    worker_context=context,
+                    parent_pipe=parent_pipe,
+                )
+            )
         except (ConfigError, OSError) as error:
             sys.stderr.write(f"dragoman: {error}\n")
             return EXIT_UNUSABLE

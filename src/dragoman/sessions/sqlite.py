@@ -21,7 +21,9 @@ from dragoman.sessions.engine import Cursor, Transaction, migrate
 from dragoman.sessions.values import Unavailable
 
 T = TypeVar("T")
-_BUSY_SECONDS = 5.0
+_BUSY_SECONDS = 4.0
+_LOCKED_SECONDS = 0.05
+"""Seconds to wait for a lock that the last transaction has not got: a request makes several, and must fail in time."""
 _RETRY_SECONDS = 0.01
 _PRIMARY_CODE = 0xFF
 """The low byte of an SQLite error code, which has the kind of error; the rest has the details."""
@@ -34,6 +36,28 @@ class _Job(Struct, frozen=True):
     work: Transaction[Any]
     future: "Future[Any]"
     durable: bool
+
+
+class _Patience:
+    """How long a connection waits for a lock: less while it is held, so that a request does not wait at each step."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._is_short = False
+
+    def note_success(self) -> None:
+        """Wait longer again: the lock was free."""
+        if self._is_short:
+            self._set(_BUSY_SECONDS, is_short=False)
+
+    def note_error(self, error: sqlite3.Error) -> None:
+        """Wait shortly from now on if the error is a lock that was held too long."""
+        if getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE == sqlite3.SQLITE_BUSY and not self._is_short:
+            self._set(_LOCKED_SECONDS, is_short=True)
+
+    def _set(self, seconds: float, *, is_short: bool) -> None:
+        self._connection.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
+        self._is_short = is_short
 
 
 class _Cursor:
@@ -70,6 +94,7 @@ class Sqlite:
             self._connection.execute("BEGIN IMMEDIATE")
             migrate(_Cursor(self._connection), "BLOB")
             self._connection.execute("COMMIT")
+            self._patience = _Patience(self._connection)
             self._lookup_connection = self._connect(timeout=0.0)
         except (sqlite3.Error, OSError) as error:
             raise Unavailable(str(error)) from None
@@ -108,9 +133,10 @@ class Sqlite:
         for connection in self._open:
             connection.close()
 
-    def _connect(self, timeout: float = _BUSY_SECONDS) -> sqlite3.Connection:
+    def _connect(self, timeout: float | None = None) -> sqlite3.Connection:
+        seconds = _BUSY_SECONDS if timeout is None else timeout
         connection = sqlite3.connect(
-            self._path, timeout=timeout, isolation_level=None, check_same_thread=False, cached_statements=64
+            self._path, timeout=seconds, isolation_level=None, check_same_thread=False, cached_statements=64
         )
         self._open.append(connection)
         return connection
@@ -120,14 +146,22 @@ class Sqlite:
             connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
             if connection is None:
                 connection = self._local.connection = self._connect()
+                self._local.patience = _Patience(connection)
+        except sqlite3.Error as error:
+            raise Unavailable(str(error)) from None
+        patience: _Patience = self._local.patience
+        try:
             # One transaction, so that a history and its head are consistent.
             connection.execute("BEGIN")
             try:
-                return work(_Cursor(connection))
+                result = work(_Cursor(connection))
             finally:
                 connection.execute("COMMIT")
+            patience.note_success()
         except sqlite3.Error as error:
+            patience.note_error(error)
             raise Unavailable(str(error)) from None
+        return result
 
     def _run_writer(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -150,10 +184,12 @@ class Sqlite:
             outcomes = [self._run_job(job, cursor) for job in jobs]
             cursor.execute("COMMIT")
         except sqlite3.Error as error:
+            self._patience.note_error(error)
             self._roll_back()
             for job in jobs:
                 _resolve_future(job.future.set_exception, Unavailable(str(error)), job.future)
             return
+        self._patience.note_success()
         for resolve in outcomes:
             resolve()
 
@@ -181,6 +217,7 @@ class Sqlite:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.close()
                 self._connection = self._connect()
+                self._patience = _Patience(self._connection)
 
 
 def _enable_wal(connection: sqlite3.Connection) -> None:

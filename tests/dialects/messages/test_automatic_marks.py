@@ -7,7 +7,8 @@ import pytest
 from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.core.request import Message, NativeTool, Request, Tool
 from dragoman.core.traits import Traits
-from dragoman.dialects.messages.automatic_marks import mark_content, mark_tools
+from dragoman.core.value import Extras
+from dragoman.dialects.messages.automatic_marks import mark_content
 from dragoman.dialects.messages.renderer import render_request
 
 MARK = {"type": "ephemeral"}
@@ -91,12 +92,17 @@ def test_tools_that_are_rendered_already_are_marked_in_a_copy():
     assert body["tools"] == [{"name": "a"}, {"name": "b", "cache_control": MARK}]
 
 
-def test_deferred_tools_take_no_mark():
-    raw = b'{"type":"x","name":"y","defer_loading":true}'
-    deferred = NativeTool(dialect="messages", raw=raw)
+@pytest.mark.parametrize(
+    "deferred",
+    [
+        NativeTool(dialect="messages", raw=b'{"type":"x","name":"y","defer_loading":true}'),
+        Tool(name="y", extras=Extras("messages", {"/defer_loading": b"true"})),
+    ],
+)
+def test_a_deferred_tool_takes_no_mark(deferred):
     assert find_marks(render(QUESTION, tools=(*TOOLS, deferred))) == [(0, "text")]
+    assert find_marks(render(QUESTION, tools=(deferred, *TOOLS))) == [("tool", "g"), (0, "text")]
 
 
 def test_an_empty_array_takes_no_mark():
     assert mark_content(b"[]") == b"[]"
-    assert mark_tools(b"[]") == b"[]"

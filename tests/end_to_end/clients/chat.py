@@ -64,6 +64,7 @@ class Client:
             calls=calls,
             finish=_ENDS[choice.finish_reason],
             tokens=(usage.prompt_tokens, usage.completion_tokens),
+            cached=(usage.prompt_tokens_details and usage.prompt_tokens_details.cached_tokens) or 0,
         )
 
     def forget(self) -> None:

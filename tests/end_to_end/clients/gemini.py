@@ -60,6 +60,7 @@ class Client:
             calls=calls,
             finish="calls" if calls else "stop",
             tokens=(usage.prompt_token_count, texts),
+            cached=usage.cached_content_token_count or 0,
         )
 
     def forget(self) -> None:

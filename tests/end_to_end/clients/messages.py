@@ -20,7 +20,10 @@ class Client:
 
     def __init__(self, base_url: str, http: httpx2.Client, model: str, scenario: Scenario) -> None:
         self._sdk = anthropic.Anthropic(base_url=base_url, api_key="any", max_retries=0, http_client=http)
-        self._messages: list[Any] = [{"role": "user", "content": scenario.prompt}]
+        prompt: Any = scenario.prompt
+        if scenario.is_cached:
+            prompt = [{"type": "text", "text": prompt, "cache_control": {"type": "ephemeral"}}]
+        self._messages: list[Any] = [{"role": "user", "content": prompt}]
         self._asked: dict[str, Any] = {
             "model": model,
             "max_tokens": 2000,
@@ -45,14 +48,16 @@ class Client:
                 message: Any = stream.get_final_message()
         else:
             message = self._sdk.messages.create(**self._asked)
-        blocks = message.content
+        blocks, usage = message.content, message.usage
+        cached = usage.cache_read_input_tokens or 0
         self._messages.append({"role": "assistant", "content": [b.model_dump(exclude_none=True) for b in blocks]})
         return Reply(
             text="".join(block.text for block in blocks if block.type == "text"),
             thought="".join(block.thinking for block in blocks if block.type == "thinking"),
             calls=tuple(Call(block.id, block.name, block.input) for block in blocks if block.type == "tool_use"),
             finish=_ENDS[message.stop_reason],
-            tokens=(message.usage.input_tokens, message.usage.output_tokens),
+            tokens=(usage.input_tokens + (usage.cache_creation_input_tokens or 0) + cached, usage.output_tokens),
+            cached=cached,
         )
 
     def forget(self) -> None:

@@ -68,6 +68,7 @@ class Client:
             calls=tuple(calls),
             finish="calls" if calls else "stop",
             tokens=(response.usage.input_tokens, response.usage.output_tokens),
+            cached=response.usage.input_tokens_details.cached_tokens,
         )
 
     def forget(self) -> None:

@@ -53,7 +53,7 @@ BUILDERS = {"chat": build_chat, "responses": build_responses, "gemini": build_ge
 
 def post(gateway, client, model, turns, *, stream=False):
     """Send turn `turns` of a conversation; return the usage that the client gets."""
-    path, body = BUILDERS[client](turns)
+    path, body = BUILDERS_OF_ALL[client](turns)
     if client == "gemini":
         path = path.replace("MODEL", model).replace("VERB", "streamGenerateContent" if stream else "generateContent")
         path += "?alt=sse" if stream else ""
@@ -67,20 +67,27 @@ def post(gateway, client, model, turns, *, stream=False):
         return find_usage(reply.json())
     lines = [line.removeprefix("data: ") for line in reply.text.splitlines() if line.startswith("data: ")]
     found = [find_usage(json.loads(line)) for line in lines if line != "[DONE]"]
-    return [usage for usage in found if usage][-1]
+    used = [usage for usage in found if usage]
+    # In a stream of Messages, the counts of the end replace those of the start.
+    return {name: count for usage in used for name, count in usage.items()} if client == "messages" else used[-1]
 
 
 def find_usage(reply):
-    return reply.get("usage") or reply.get("usageMetadata") or (reply.get("response") or {}).get("usage")
+    return (
+        reply.get("usage")
+        or (reply.get("message") or {}).get("usage")
+        or reply.get("usageMetadata")
+        or (reply.get("response") or {}).get("usage")
+    )
 
 
 def read_counts(client, usage):
     """Input, cached, written and output tokens as the dialect documents them; Gemini does not report what is written."""
     match client:
         case "chat":
-            details = usage["prompt_tokens_details"]
+            details = usage.get("prompt_tokens_details", {})
             assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
-            return usage["prompt_tokens"], details["cached_tokens"], details["cache_write_tokens"]
+            return usage["prompt_tokens"], details.get("cached_tokens", 0), details.get("cache_write_tokens", 0)
         case "responses":
             details = usage["input_tokens_details"]
             assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
@@ -198,3 +205,37 @@ def test_claude_gets_the_billing_block_unchanged(gateway, model):
     body = build_claude_code(1, model)
     assert httpx2.post(f"{gateway.base_url}/v1/messages", json=body).status_code == 200
     assert json.loads(gateway.simulator.requests[-1].body)["system"] == body["system"]
+
+
+def build_messages(turns):
+    """A Messages client marks its instructions and its last turn itself."""
+    mark = {"cache_control": {"type": "ephemeral"}}
+    messages = [{"role": "user", "content": [{"type": "text", "text": "Weather in Paris?", **mark}]}]
+    system = [{"type": "text", "text": LONG * (turns + 1), **mark}]
+    tools = [{"name": "weather", "input_schema": SCHEMA}]
+    return "/v1/messages", {"max_tokens": 99, "system": system, "messages": messages, "tools": tools}
+
+
+BUILDERS_OF_ALL = {**BUILDERS, "messages": build_messages}
+
+
+def read_all(client, usage):
+    """The whole prompt, and what of it was read from the cache and written to it."""
+    if client != "messages":
+        return read_counts(client, usage)
+    read, written = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens") or 0
+    return usage["input_tokens"] + read + written, read, written
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("model", ["gem", "vgem", "assist", "claude", "vclaude", "gpt", "resp"])
+@pytest.mark.parametrize("client", ["chat", "responses", "gemini", "messages"])
+def test_cached_tokens_are_counted_once_and_reported_to_every_client(serve, client, model, stream):
+    gateway = serve()
+    first, second = (read_all(client, post(gateway, client, model, 0, stream=stream)) for _ in range(2))
+    assert first[1] == 0
+    assert second[1] > 1000
+    assert first[0] == second[0] >= second[1] + (second[2] or 0)
+    if "claude" in model and client != "gemini":
+        assert first[2] >= second[1] > first[2] - 5
+        assert second[2] < 5

@@ -46,16 +46,20 @@ def _write_request(request: Request, traits: Traits) -> dict[str, Any]:
     if leading and (system := _write_system(leading)) is not None:
         body["system"] = Raw(mark_content(encode(system))) if request.marks_ends else system
     if (tools := _write_tools(request)) is not None:
-        body["tools"] = Raw(mark_tools(encode(tools))) if request.marks_ends else tools
+        if request.marks_ends and request.tools:
+            tools = Raw(mark_tools(request.written_tools or encode(tools), request.tools[-1]))
+        body["tools"] = tools
     if (choice := write_choice(request.tool_choice, tools=bool(request.tools))) is not None:
         body["tool_choice"] = choice
     body |= write_fields(request, traits)
     following = request.messages[len(leading) :]
-    written, messages = request.written, [_write_message(message) for message in following]
+    messages: list[Any] = [_write_message(message) for message in following]
     if request.marks_ends:
         roles = [message.role for message in following]
-        written = mark_turns(written, roles, messages, has_tools=bool(request.tools))
-    body["messages"] = [Raw(written), *messages] if written else messages
+        messages = mark_turns(request.written, roles, messages, has_tools=bool(request.tools))
+    elif request.written:
+        messages.insert(0, Raw(request.written))
+    body["messages"] = messages
     return body
 
 
