@@ -18,7 +18,8 @@ from dragoman.gateway.upstream_call import UpstreamReply
 from dragoman.http.message import JSON_HEADERS
 from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.response import translate_response
-from dragoman.interpreter.signature_recorder import SignatureRecorder, find_signed_sections
+from dragoman.interpreter.signature_recorder import SignatureRecorder
+from dragoman.interpreter.signatures import find_signed_sections
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.wire.json_stream import ArrayFramer
 

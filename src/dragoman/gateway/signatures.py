@@ -5,14 +5,14 @@ the same store share them. Lookups are cached in memory, also those that found n
 its call. An owner of whom nothing is saved costs one query and no work on the messages of a request.
 """
 
-import asyncio
 import contextlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from dragoman.gateway.signature_rows import build_row, measure_saved, read_row
+from dragoman.gateway.signature_loader import SignatureLoader
+from dragoman.gateway.signature_rows import build_row, measure_saved
 from dragoman.interpreter.signature_recorder import SignedSection
 from dragoman.interpreter.translation import SavedSignatures
 from dragoman.sessions.signatures import SignatureRow, SignatureTable
@@ -38,7 +38,7 @@ class OwnerSigner(Struct, frozen=True):
     @property
     def is_empty(self) -> bool:
         """Nothing of the owner is known to be saved."""
-        return not self.store.is_known(self.scope)
+        return self.scope not in self.store.owners
 
     def find_signatures(self, section_id: str) -> Mapping[str, SavedSignatures] | None:
         """Return what is saved for sections with this id; None if they must be looked up in the store first."""
@@ -60,63 +60,32 @@ class SignatureStore:
         self._table = table
         self._cache: _Cache = OrderedDict()
         self._cached_bytes = 0
-        self._owners: dict[str, None] = {}
+        self.owners: dict[str, None] = {}
         """Owners of whom something is saved."""
-        self._pending_ids: dict[str, dict[str, None]] = {}
-        """Section ids for the next lookup, by owner."""
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._loader = SignatureLoader(table, self._add_saved)
 
     def signer_for(self, owner: str) -> OwnerSigner:
         """Return the signer that finds the signatures of an owner."""
         return OwnerSigner(owner, self._cache, self)
 
-    def is_known(self, owner: str) -> bool:
-        """Return whether something is known to be saved for an owner."""
-        return owner in self._owners
-
     async def has_any(self, owner: str) -> bool:
         """Return whether something is saved for an owner; only a positive answer is cached."""
-        if owner in self._owners:
+        if owner in self.owners:
             return True
         with contextlib.suppress(Unavailable):
             if await self._table.has_any(owner):
                 self._add_owner(owner)
-        return owner in self._owners
+        return owner in self.owners
 
     def _add_owner(self, owner: str) -> None:
-        if len(self._owners) >= _MAX_OWNERS:
-            self._owners.pop(next(iter(self._owners)))
-        self._owners[owner] = None
+        if len(self.owners) >= _MAX_OWNERS:
+            self.owners.pop(next(iter(self.owners)))
+        self.owners[owner] = None
 
     async def look_up(self, owner: str, ids: Sequence[str]) -> bool:
-        """Load what the store has for sections; return whether it has anything for one of them.
-
-        Lookups of one owner are batched: ids that arrive during a lookup are loaded by the next one.
-        """
-        self._pending_ids.setdefault(owner, {}).update(dict.fromkeys(ids))
-        lock = self._locks.setdefault(owner, asyncio.Lock())
-        async with lock:
-            batch = self._pending_ids.pop(owner, None)
-            if batch:
-                try:
-                    await self._load(owner, tuple(batch))
-                except asyncio.CancelledError:
-                    self._pending_ids.setdefault(owner, {}).update(batch)  # other requests wait for some of them
-                    raise
-        if owner not in self._pending_ids:
-            self._locks.pop(owner, None)
+        """Load what the store has for sections; return whether it has anything for one of them."""
+        await self._loader.load(owner, ids)
         return any(self._cache.get((owner, section_id)) for section_id in ids)
-
-    async def _load(self, owner: str, ids: Sequence[str]) -> None:
-        try:
-            found = await self._table.find(owner, ids)
-        except Unavailable:
-            # The request works without them: a placeholder signature is sent, and a loss is reported.
-            return
-        for section_id in ids:
-            stored = {digest: read_row(row) for digest, row in found.get(section_id, {}).items()}
-            # A reply may have been saved during the lookup.
-            self._cache_saved(owner, section_id, {**stored, **self._cache.get((owner, section_id), _NONE_SAVED)})
 
     async def save(self, owner: str, sections: Sequence[SignedSection]) -> None:
         """Store what is signed in sections that are about to be sent to a client."""
@@ -129,18 +98,22 @@ class SignatureStore:
             return
         self._add_owner(owner)
         for section in sections:
-            cached = self._cache.get((owner, section.id), _NONE_SAVED)
-            added = {section.digest: section.saved} if (section.id, section.digest) in rows else {}
-            self._cache_saved(owner, section.id, {**cached, **added})
+            self._add_saved(
+                owner, section.id, {section.digest: section.saved} if (section.id, section.digest) in rows else {}
+            )
         # Most clients send the signature back themselves, so the reply is good even if the store is unavailable.
         with contextlib.suppress(Unavailable):
             await self._table.save(owner, rows)
 
-    def _cache_saved(self, owner: str, section_id: str, saved: Mapping[str, SavedSignatures]) -> None:
+    def _add_saved(self, owner: str, section_id: str, added: Mapping[str, SavedSignatures]) -> None:
         key = owner, section_id
+        saved = {**self._cache.get(key, _NONE_SAVED), **added}
         if len(saved) > _MAX_PER_ID:
             saved = dict(list(saved.items())[-_MAX_PER_ID:])
-        self._cached_bytes += measure_saved(saved) - measure_saved(self._cache.get(key, _NONE_SAVED))
+        if before := self._cache.get(key):
+            self._cached_bytes -= measure_saved(before)
+        if saved:
+            self._cached_bytes += measure_saved(saved)
         self._cache[key] = saved or _NONE_SAVED
         self._cache.move_to_end(key)
         while len(self._cache) > _MAX_CACHED or self._cached_bytes > _MAX_CACHED_BYTES:

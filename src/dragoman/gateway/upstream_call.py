@@ -9,7 +9,6 @@ from time import time
 
 from msgspec import Struct, structs
 
-from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest, are_tools_validated, require_valid_tools
@@ -17,6 +16,7 @@ from dragoman.gateway.context import CallContext
 from dragoman.gateway.errors import Rejection, map_failure, map_rejection
 from dragoman.gateway.redact import credentials_of, redact_known
 from dragoman.gateway.router import Target
+from dragoman.gateway.signature_removal import remove_signatures, replace_rejected
 from dragoman.gateway.signatures import OwnerSigner, SignatureStore
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.upstream_connection import ConnectionFailure
@@ -24,15 +24,12 @@ from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.core_request import TranslationOptions
 from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.other_api import call_needs_other_api, report_other_api
-from dragoman.interpreter.passthrough import pair_request, remove_rejected_signatures, require_readable
+from dragoman.interpreter.passthrough import pair_request, require_readable
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.signatures import find_unknown_ids
 from dragoman.interpreter.tool_errors import explain_tools
 from dragoman.interpreter.translate import CACHES, ParsedRequest, PendingRequest, parse_request
 from dragoman.interpreter.translation import Links, MissingLinks, Translation, TranslationTask
-
-_BAD_REQUEST = 400
-_REJECTED = Loss("", "the upstream rejected the saved reasoning: the request is sent without it", "dropped")
 
 
 class UpstreamReply(Struct, frozen=True):
@@ -47,12 +44,8 @@ class UpstreamReply(Struct, frozen=True):
     @property
     def context(self) -> Context:
         """What the reply adapter needs to know about the request."""
-        return Context(
-            self.translation.request,
-            self.translation.undo,
-            now=int(time()),
-            saves_signatures=self.signature_store is not None,
-        )
+        saves = self.signature_store is not None
+        return Context(self.translation.request, self.translation.undo, now=int(time()), saves_signatures=saves)
 
 
 class UpstreamClient:
@@ -115,15 +108,12 @@ class UpstreamClient:
         try:
             incoming = await send(translation)
         except Problem as problem:
-            if store is None or problem.status != _BAD_REQUEST:
+            if store is None or problem.status != 400:
                 raise
-            plain = await translate(request, target)
-            if plain.call.body == translation.call.body:
+            plain = replace_rejected(translation, await translate(request, target))
+            if plain is None:
                 raise
-            # What was restored may no longer fit: the client has edited the history, or the account is another one.
-            translation = structs.replace(
-                plain, losses=(*dict.fromkeys((*translation.losses, *plain.losses)), _REJECTED)
-            )
+            translation = plain
             record.note_attempt(upstream.name, target.model)
             incoming = await send(translation)
         record.losses = translation.losses
@@ -147,27 +137,6 @@ class UpstreamClient:
         body = redact_credentials(await read_body(incoming, target), outgoing)
         rejection = Rejection(incoming.status, incoming.headers, body)
         raise map_rejection(rejection, target, translation, request.dialect, request.call.body)
-
-
-def remove_signatures(
-    request: ClientRequest, target: Target, problem: Problem
-) -> tuple[ClientRequest, tuple[Loss, ...]] | None:
-    """Return the request without the signatures in its history, and the losses, if `problem` rejects one of them.
-
-    The vendor is the judge of signatures of unknown origin, such as those of a fallback to another vendor's server.
-    Strict mode leaves the error to the client, because the reasoning of the history is a material loss.
-    """
-    pattern = dialect_named(request.dialect).signature_error if problem.status == 400 else None
-    is_translated = target.upstream.dialect != request.dialect
-    if pattern is None or is_translated or request.strict or target.is_exact:
-        return None
-    if not pattern.search(f"{problem.code} {problem.message} {(problem.detail or b'').decode('utf-8', 'replace')}"):
-        return None
-    call = request.native or request.call
-    unsigned = remove_rejected_signatures(call, dialect_named(request.dialect), target.model)
-    if unsigned is None:
-        return None
-    return structs.replace(request, call=unsigned[0], native=None), unsigned[1]
 
 
 async def read_body(incoming: Incoming, target: Target) -> bytes:

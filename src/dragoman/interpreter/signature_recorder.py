@@ -10,7 +10,6 @@ from msgspec import Struct, structs
 
 from dragoman.core.events import Event, Finished, PartDelta, PartEnded, PartSigned, PartStarted
 from dragoman.core.parts import AnyPart, Reasoning, Signature, Text, ToolCall
-from dragoman.core.response import Response
 from dragoman.interpreter.signature_envelopes import ENVELOPE_PREFIX, UNSIGNED, EnvelopeKind, open_envelope
 from dragoman.interpreter.translation import PlacedKind, PlacedSignature, SavedSignatures
 from dragoman.wire import json
@@ -140,17 +139,3 @@ def _complete_part(part: AnyPart, deltas: Sequence[PartDelta]) -> AnyPart:
     if isinstance(part, ToolCall):
         return structs.replace(part, arguments=part.arguments + text)
     return structs.replace(part, text=part.text + text) if isinstance(part, Text) else part
-
-
-def find_signed_sections(response: Response) -> list[SignedSection]:
-    """Return the sections of a whole reply if any part of it is signed, else an empty list."""
-    for part in response.parts:
-        if part.signature is not None:
-            break
-    else:
-        return []
-    recorder = SignatureRecorder()
-    for part in response.parts:
-        recorder.record_part(part)
-    recorder.end_reply()
-    return recorder.ended

@@ -14,9 +14,10 @@ from msgspec import Struct, structs
 
 from dragoman.core.parts import AnyPart, Reasoning, Text, ToolCall
 from dragoman.core.request import Message
+from dragoman.core.response import Response
 from dragoman.core.traits import Traits
 from dragoman.interpreter.signature_envelopes import UNSIGNED, open_envelope
-from dragoman.interpreter.signature_recorder import build_text_id, digest_call
+from dragoman.interpreter.signature_recorder import SignatureRecorder, SignedSection, build_text_id, digest_call
 from dragoman.interpreter.translation import PlacedSignature, SignatureLookup
 
 _Position = tuple[int, int]
@@ -186,3 +187,17 @@ def _build_reasoning(placed: PlacedSignature) -> Reasoning:
 
 def _squash(texts: Iterable[str]) -> str:
     return "".join("".join(texts).split())
+
+
+def find_signed_sections(response: Response) -> list[SignedSection]:
+    """Return the sections of a whole reply if any part of it is signed, else an empty list."""
+    for part in response.parts:
+        if part.signature is not None:
+            break
+    else:
+        return []
+    recorder = SignatureRecorder()
+    for part in response.parts:
+        recorder.record_part(part)
+    recorder.end_reply()
+    return recorder.ended

@@ -44,18 +44,14 @@ class SignatureRow(Struct, frozen=True):
     """The signed parts before the call, as the caller encoded them; empty if there are none."""
 
 
-SignatureRows = Mapping[tuple[str, str], SignatureRow]
-"""Rows by call id and digest of the call's content."""
-
-
 class SignatureTable:
     """Stores and finds signatures and signed reasoning."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def save(self, owner: str, rows: SignatureRows) -> None:
-        """Store rows."""
+    async def save(self, owner: str, rows: Mapping[tuple[str, str], SignatureRow]) -> None:
+        """Store rows, by call id and digest of the call's content."""
         now = int(time())
         signatures = [(owner, *key, row.issuer, row.value, now) for key, row in rows.items() if row.value]
         reasoning = [(owner, *key, row.reasoning, now) for key, row in rows.items() if row.reasoning]
