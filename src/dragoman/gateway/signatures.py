@@ -27,18 +27,15 @@ _NONE_SAVED: Mapping[str, SavedSignatures] = {}
 _Cache = OrderedDict[tuple[str, str], Mapping[str, SavedSignatures]]
 
 
-class OwnerSigner(Struct, frozen=True):
+class OwnerSigner(Struct):
     """Finds the cached signatures of one owner."""
 
     scope: str
     """The owner."""
     cache: _Cache
     store: "SignatureStore"
-
-    @property
-    def is_empty(self) -> bool:
-        """Nothing of the owner is known to be saved."""
-        return self.scope not in self.store.owners
+    is_empty: bool
+    """Nothing of the owner is known to be saved."""
 
     def find_signatures(self, section_id: str) -> Mapping[str, SavedSignatures] | None:
         """Return what is saved for sections with this id; None if they must be looked up in the store first."""
@@ -46,7 +43,8 @@ class OwnerSigner(Struct, frozen=True):
 
     async def has_any(self) -> bool:
         """Return whether anything is saved for the owner."""
-        return await self.store.has_any(self.scope)
+        self.is_empty = not await self.store.has_any(self.scope)
+        return not self.is_empty
 
     async def look_up(self, ids: Sequence[str]) -> bool:
         """Load what the store has for sections; return whether it has anything for one of them."""
@@ -60,27 +58,27 @@ class SignatureStore:
         self._table = table
         self._cache: _Cache = OrderedDict()
         self._cached_bytes = 0
-        self.owners: dict[str, None] = {}
+        self._owners: dict[str, None] = {}
         """Owners of whom something is saved."""
         self._loader = SignatureLoader(table, self._add_saved)
 
     def signer_for(self, owner: str) -> OwnerSigner:
         """Return the signer that finds the signatures of an owner."""
-        return OwnerSigner(owner, self._cache, self)
+        return OwnerSigner(owner, self._cache, self, owner not in self._owners)
 
     async def has_any(self, owner: str) -> bool:
         """Return whether something is saved for an owner; only a positive answer is cached."""
-        if owner in self.owners:
+        if owner in self._owners:
             return True
         with contextlib.suppress(Unavailable):
             if await self._table.has_any(owner):
                 self._add_owner(owner)
-        return owner in self.owners
+        return owner in self._owners
 
     def _add_owner(self, owner: str) -> None:
-        if len(self.owners) >= _MAX_OWNERS:
-            self.owners.pop(next(iter(self.owners)))
-        self.owners[owner] = None
+        if len(self._owners) >= _MAX_OWNERS:
+            self._owners.pop(next(iter(self._owners)))
+        self._owners[owner] = None
 
     async def look_up(self, owner: str, ids: Sequence[str]) -> bool:
         """Load what the store has for sections; return whether it has anything for one of them."""

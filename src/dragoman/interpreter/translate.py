@@ -64,11 +64,8 @@ class ParsedRequest:
         else:
             history = RequestHistory(task, caches.prefixes, self._read_tools)
             self._history, self.request, self._known_count = history, history.request, history.prefix_length
-
-    @property
-    def has_answers(self) -> bool:
-        """Whether an assistant message is among the new messages."""
-        return any(message.role == "assistant" for message in self._get_new_messages())
+        self.has_answers = any(message.role == "assistant" for message in self.request.messages)
+        """Whether the history has answers of a model."""
 
     @cached_property
     def unsigned(self) -> Sequence[UnsignedSection]:
