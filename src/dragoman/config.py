@@ -293,6 +293,11 @@ class _ConfigReader:
                 f"{key}.api_key",
                 f'{vendor} requires a key: set api_key = "env:{variable}", or set base_url to a server that needs none',
             )
+        if read.server and read.server not in kind.servers:
+            hint = (
+                suggest_key(read.server, kind.servers) if kind.servers else f"; kind {read.kind!r} has no such setting"
+            )
+            raise self._build_error(f"{key}.server", f"unknown server {read.server!r}{hint}")
         return msgspec.structs.replace(
             read,
             api_key=self._resolve_secret(f"{key}.api_key", read.api_key),

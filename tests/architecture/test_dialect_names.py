@@ -49,6 +49,8 @@ _REMOTE = "the API runs tools of MCP servers"
 MORE_FILES = {
     "chat": {
         "reasoning_details": "OpenRouter's list of reasoning, which no other API has",
+        "thinking_forms": "those servers take thinking in many forms, which few requests have",
+        "servers": "many vendors and programs implement this API, each with deviations of its own",
         "wire_reply": "replies of many compatible servers: `response` and `decoder` read them, and no request does",
     },
     "gemini": {

@@ -7,7 +7,7 @@ exit code is 1 if a bar is missed.
 
 import argparse
 
-from attack import ambiguous, bodies, faults, overload, processing, shutdown
+from attack import ambiguous, bodies, faults, overload, processing, readers, shutdown
 
 ATTACKS = {
     "ambiguous": ambiguous.attack,
@@ -15,6 +15,7 @@ ATTACKS = {
     "faults": faults.attack,
     "overload": overload.attack,
     "processing": processing.attack,
+    "readers": readers.attack,
     "shutdown": shutdown.attack,
 }
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+from queue import Empty
 
 from dragoman.agent import ApprovalRequest, CallProgressed, CallStarted
 from dragoman.cli.chat.commands import save
@@ -97,3 +98,20 @@ def test_what_a_tool_returned_cannot_end_its_block_in_a_saved_conversation(tmp_p
     result = ToolResult(call_id="1", name="send", content=(Text(text="```\n# Not a title"),))
     save(tmp_path / "talk.md", [Message(role="user", parts=(result,))], [], "m", overwrite=False)
     assert "````\n```\n# Not a title\n````\n" in (tmp_path / "talk.md").read_text()
+
+
+def test_calls_that_run_without_progress_are_shown_now_and_then(monkeypatch):
+    class Steps:
+        def __init__(self):
+            self.left = [Empty(), None]
+
+        def get(self, timeout):
+            step = self.left.pop(0)
+            if step is not None:
+                raise step
+
+    err = io.StringIO()
+    turns = ChatTurns(None, None, Terminal(Screen(io.StringIO(), err, pretty=False), PipeReader(), Interrupts()))
+    turns._show_step(CallStarted(call()))
+    assert turns._wait_for_step(Steps()) is None
+    assert "… [1] send: running for 0 s" in err.getvalue()

@@ -100,6 +100,16 @@ def test_a_file_without_upstreams_is_like_no_file_in_that(tmp_path):
         ('[upstreams.a]\nkind = "anthropic"\ncache_marks = "on"\n', "upstreams.a.cache_marks", "use one of auto, off"),
         ('[upstreams.a]\nkind = "gemini"\npassthrough = "raw"\n', "upstreams.a.passthrough", "use one of adapt, exact"),
         ('[upstreams.a]\nkind = "gemini"\ntext_calls = { m = 1 }\n', "upstreams.a.text_calls", "Expected `str`"),
+        (
+            '[upstreams.a]\nkind = "openai"\nbase_url = "http://a/v1"\nserver = "vlm"\n',
+            "upstreams.a.server",
+            "unknown server 'vlm': did you mean `vllm`?",
+        ),
+        (
+            '[upstreams.a]\nkind = "gemini"\napi_key = "k"\nserver = "vllm"\n',
+            "upstreams.a.server",
+            "unknown server 'vllm'; kind 'gemini' has no such setting",
+        ),
         ('[upstreams.a]\nkind = "gemini"\n', "upstreams.a.api_key", "env:GEMINI_API_KEY"),
         ('[upstreams.a]\nkind = "anthropic"\n', "upstreams.a.api_key", "env:ANTHROPIC_API_KEY"),
         ('[upstreams.a]\nkind = "openai"\n', "upstreams.a.api_key", "env:OPENAI_API_KEY"),

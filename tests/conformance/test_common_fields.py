@@ -37,7 +37,6 @@ SLOW: dict[str, dict[str, set[str]]] = {
         OTHER_VENDOR: {
             *(
                 "ChatRequest.echo",
-                "ChatRequest.enable_thinking",
                 "ChatRequest.min_p",
                 "ChatRequest.plugins",
                 "ChatRequest.random_seed",

@@ -50,6 +50,17 @@ def test_a_reply_in_this_dialect_holds_what_the_vendor_documents():
     )
 
 
+THINKING = [
+    {"thinking": {"type": "enabled", "budget_tokens": 9}},
+    {"enable_thinking": True, "thinking_budget": 9},
+    {"chat_template_kwargs": {"enable_thinking": False}},
+    {"chat_template_kwargs": {"thinking": False}},
+    {"reasoning": {"enabled": True, "effort": "low", "max_tokens": 9, "exclude": True}},
+    {"thinking_token_budget": 9},
+]
+
+
 def test_every_pointer_of_the_record_leads_to_its_field():
-    check_pointers(DIALECT, [REQUESTS["chat"], OLDER], replies_only=("part.citations",))
+    asked = {"model": "m", "messages": [{"role": "user", "content": "q"}]}
+    check_pointers(DIALECT, [REQUESTS["chat"], OLDER, *(asked | form for form in THINKING)], ("part.citations",))
     assert DIALECT.pointers["part.citations"] == ("/annotations",)

@@ -38,6 +38,23 @@ got: tools, tool choice, calls and their ids, results, failures, the bytes of im
 """
 
 
+_ALIASES = """## Aliases (same dialect, another model)
+
+The client's name for a model is mapped to another model of its own dialect, which rejects a parameter of the request or a signature in its history.
+`tests/end_to_end/gateway/test_other_model.py` and `test_unknown_signatures.py` run every parameter, whole and streamed, and compare the bytes that arrive.
+
+| | Chat | Responses | Messages | Gemini |
+|---|---|---|---|---|
+| parameters that the model accepts | ✓ | ✓ | ✓ | ✓ |
+| token limit under another name, or beyond the model's bounds | ≈ | ≈ | ≈ | ✓ |
+| temperature, top_p, top_k, penalties, stop sequences | ∅ | ∅ | ∅ | ∅ |
+| thinking settings and effort | ≈ | ≈ | ≈ | ≈ |
+| effort with tools, where the model takes tools only without | ≈ | ✓ | ✓ | ✓ |
+| forced tool choice | ✓ | ✓ | ≈ | ✓ |
+| reasoning of another vendor, in an envelope or rejected by the vendor | ∅ | ∅ | ∅ | ∅ |
+"""
+
+
 def mark(client: str, scenario: str, losses: Losses) -> str:
     """Return what a cell shows: how it went, then the numbers of what was lost."""
     sign = "∅" if any(loss.startswith("dropped") for loss in losses) else "≈" if losses else "✓"
@@ -48,7 +65,7 @@ def mark(client: str, scenario: str, losses: Losses) -> str:
 
 def document(cells: dict[Key, str]) -> str:
     """Return the whole document."""
-    return "\n".join([_HEAD, *(_table(client, cells) for client in CLIENTS), _notes()])
+    return "\n".join([_HEAD, *(_table(client, cells) for client in CLIENTS), _ALIASES, _notes()])
 
 
 def cells_of(text: str) -> dict[Key, str]:

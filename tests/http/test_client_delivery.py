@@ -63,3 +63,28 @@ def test_a_reply_that_breaks_off_during_delivery_raises_broken(run):
 
     run(steps)
     assert taken == [b"half"]
+
+
+def test_no_more_is_read_while_the_callback_does_not_take_it(run):
+    sent: list[int] = []
+
+    async def handler(exchange: Exchange) -> None:
+        exchange.start(200, {})
+        for _ in range(256):
+            await exchange.write(bytes(64 << 10))
+            sent.append(64 << 10)
+        await exchange.end()
+
+    async def steps(client: Client) -> None:
+        async with listen(handler, grace=0.1) as server:
+            incoming = await client.send(at(server), QUICK)
+            assert not await incoming.deliver_to(lambda _piece: False)
+            await asyncio.sleep(0.2)
+            assert incoming._connection._held_size <= 512 << 10
+            taken = 0
+            while piece := await incoming.read_chunk():
+                taken += len(piece)
+            assert taken > sum(sent) - (1 << 20)
+            assert sum(sent) == 256 * (64 << 10)
+
+    run(steps)

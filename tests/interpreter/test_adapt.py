@@ -253,7 +253,7 @@ def test_old_claude_does_not_think_within_a_tool_loop_that_another_model_began(m
     request = ask(*messages, tools=(TOOL,), thinking=thinking, sampling=Sampling(max_tokens=9000))
     adapted, _, losses = adapt_request("messages", model, request)
     assert adapted.thinking == (Thinking(mode="disabled") if off else thinking)
-    assert [where for _, where in losses] == ([""] if off else [])
+    assert [where for _, where in losses] == (["/thinking/budget_tokens", "/thinking/type"] if off else [])
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,15 @@ import dataclasses
 import datetime as dt
 import enum
 import uuid
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 
 from dragoman.core.parts import Data, Inline, Link, Media, Opaque, Text, ToolResult
+from dragoman.tools import tool
+from dragoman.tools.results import parse_output
 from tools.tool_calls import call, executor, handler, run, text_of
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
@@ -208,3 +211,37 @@ def test_no_text_of_a_tool_can_break_the_conversation():
     assert text_of(run(handler(work))) == "work failed: OSError: no such file: ?"
     assert text_of(convert_result(Text(text="\udcff"))) == "?"
     assert text_of(convert_result(ToolResult(call_id="", content=(Text(text="\udcff"),)))) == "?"
+
+
+class Picture:
+    def _repr_png_(self):
+        return PNG_START
+
+
+PNG_START = b"\x89PNG\r\n\x1a\n123"
+
+
+def test_a_path_is_the_file_there(tmp_path):
+    files = {"a.png": PNG_START, "b.txt": b"text", "c.zip": b"\xff\xfe\xfd\x00"}
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    parts = parse_output([tmp_path / name for name in files]).content
+    assert [getattr(part, "media_type", "") for part in parts] == ["image/png", "", "application/zip"]
+    assert parts[1].text == "text"
+
+
+def test_what_notebooks_draw_is_an_image():
+    (part,) = parse_output(Picture()).content
+    assert (part.kind, part.media_type) == ("image", "image/png")
+    assert [type(part).__name__ for part in parse_output(["a", Picture()]).content] == ["Text", "Media"]
+
+
+def test_a_missing_file_is_a_failed_result(tmp_path):
+    @tool
+    def read() -> Path:
+        """Read."""
+        return tmp_path / "missing.txt"
+
+    result = run(read)
+    assert result.failed
+    assert "missing.txt" in text_of(result)

@@ -294,20 +294,10 @@ def test_bound_methods_partials_and_objects_that_are_called_can_be_tools():
     assert text_of(run(tool(name="double")(functools.partial(convert, rate=2.0)), {"amount": 4})) == "8.0"
 
 
-def generator(count: int):
-    yield count
-
-
-async def stream(count: int):
-    yield count
-
-
 @pytest.mark.parametrize(
     ("function", "words"),
     [
         (lambda x: x, "set one with @tool(name=...)"),
-        (generator, "is a generator, which is not supported: return a list"),
-        (stream, "is a generator, which is not supported: return a list"),
         (3, "a tool is made from a function"),
         (max, "it has no signature that Python can read"),
     ],
@@ -324,7 +314,6 @@ def test_each_unsupported_parameter_is_rejected_by_name():
     def get_named(**values: int): ...
     def unknown(value: "Nowhere"): ...  # type: ignore[name-defined]  # noqa: F821
     def strange(value: complex): ...
-    def ambiguous(value: Point | Options): ...
     def unreachable(value: int = 3, /): ...
 
     expected = {
@@ -332,8 +321,7 @@ def test_each_unsupported_parameter_is_rejected_by_name():
         many: "parameter 'values' is variadic (*args), which is not supported: use a list instead",
         get_named: "parameter 'values' is variadic (**kwargs), which is not supported: use a dict instead",
         unknown: "an annotation cannot be resolved: name 'Nowhere' is not defined",
-        strange: "the type of parameter 'value' is not supported: type <class 'complex'> is not supported",
-        ambiguous: "the type of parameter 'value' is not supported: Type unions may not contain more than one dict-like",
+        strange: "the type of parameter 'value' is not supported: complex has no JSON form",
         unreachable: "parameter 'value' is positional-only and has a default",
     }
     for function, words in expected.items():

@@ -7,15 +7,19 @@ the same type.
 from dragoman.agent.artifacts import Artifacts
 from dragoman.agent.config import ApprovalRequest, Approvals, Approve, Decision
 from dragoman.agent.config import ApprovalRequest as Wish
+from dragoman.agent.conversation import AgentConversation
 from dragoman.agent.history import Compaction, closed, summary_by, unfold_turns
 from dragoman.agent.history import unfold_turns as unfolded
+from dragoman.agent.hooks import Hooks
 from dragoman.agent.limits import Control, Limits, Statistics, StopReason
 from dragoman.agent.loop import Agent
 from dragoman.agent.model import Model
+from dragoman.agent.output import RunResult
 from dragoman.agent.runtime import InProcess, Job, JobRunner, RunState, Runtime, Status, WatchedRuntime, Within, Work
 from dragoman.agent.runtime import Job as Order
 from dragoman.agent.runtime import JobRunner as Carrier
 from dragoman.agent.runtime import RunState as State
+from dragoman.agent.sources import ModelEndpoint, NamedModel, ToolSource
 from dragoman.agent.steps import (
     ApprovalAsked,
     CallEnded,
@@ -39,7 +43,13 @@ keep_parameters(InProcess, "__init__", room="max_pending")
 
 __all__ = [  # noqa: RUF022  grouped by purpose
     "Agent",
+    "AgentConversation",
+    "RunResult",
+    "Hooks",
     "Model",
+    "ModelEndpoint",
+    "NamedModel",
+    "ToolSource",
     "Limits",
     "Statistics",
     "StopReason",

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from msgspec import structs
 
 from dragoman.agent.admission import Admission, KeyedCall
+from dragoman.agent.config import AgentConfig
 from dragoman.agent.history import (
     NO_RESULT,
     build_assistant_message,
@@ -19,6 +20,7 @@ from dragoman.agent.history import (
     calls_of,
     drop_incomplete_parts,
 )
+from dragoman.agent.hooks import perform_with_hooks
 from dragoman.agent.runtime import Runtime
 from dragoman.agent.steps import CallEnded, CallProgressed, CallStarted, Recorder
 from dragoman.core.events import Event
@@ -27,7 +29,7 @@ from dragoman.core.request import Message
 from dragoman.core.response import Response
 from dragoman.core.stream import Collector
 from dragoman.tasks import run_all, start_task
-from dragoman.tools import Execution, Executor, Progress, progress_to
+from dragoman.tools import Execution, Progress, progress_to
 from dragoman.tools.results import build_refusal
 
 _NO_TURNS_LEFT = "{name} was not run: there are no more turns for tools. Answer with what you have."
@@ -151,9 +153,9 @@ class CallRunner:
     """Runs the calls of one run, or refuses them."""
 
     def __init__(
-        self, executor: Executor, admission: Admission, runtime: Runtime, recorder: Recorder, run: str
+        self, config: AgentConfig, admission: Admission, runtime: Runtime, recorder: Recorder, run: str
     ) -> None:
-        self._executor, self._admission = executor, admission
+        self._executor, self._hooks, self._admission = config.executor, config.hooks, admission
         self._runtime, self._recorder, self._run = runtime, recorder, run
 
     async def run_calls(self, turn: ModelTurn) -> None:
@@ -178,8 +180,11 @@ class CallRunner:
 
         async def work() -> Execution:
             key, untainted = f"{self._run}:{keyed.key}", self._admission.is_untainted(call)
+            execution = await perform_with_hooks(
+                self._hooks, call, lambda call: self._executor.perform(call, key, untainted=untainted)
+            )
             # A handler contains functions, which a durable engine cannot store.
-            return structs.replace(await self._executor.perform(call, key, untainted=untainted), handler=None)
+            return structs.replace(execution, handler=None)
 
         async with forward_progress(self._runtime):
             execution = await self._runtime.step(f"tool:{keyed.key}", work)

@@ -5,17 +5,20 @@ it is not a user's approval, and does not suffice where one is required (`egress
 answer; no answer means no.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from msgspec import Struct
 
 from dragoman.agent.history import Compaction
+from dragoman.agent.hooks import Hooks
 from dragoman.agent.limits import Limits
 from dragoman.agent.model import Model
+from dragoman.agent.runtime import WatchedRuntime
 from dragoman.agent.steps import Recorder
 from dragoman.core.parts import ToolCall
+from dragoman.core.request import OutputFormat
 from dragoman.core.response import Usage
 from dragoman.http.addresses import Destination
 from dragoman.tools import Executor, Handler
@@ -85,3 +88,21 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     price: Price | None = None
     compaction: Compaction | None = None
     recorder: Recorder | None = None
+    hooks: Hooks | None = None
+    output_format: OutputFormat | None = None
+    """The format of the answer, for requests that set none."""
+    find_correction: Callable[[str], str] | None = None
+    """Returns the message after which the model answers once more; "" if the answer is valid."""
+
+
+class AgentSettings(TypedDict, total=False):
+    """Keyword arguments of `Agent`; the fields of `AgentConfig` document them."""
+
+    limits: Limits | None
+    approve: Approve | None
+    destinations: Iterable[str]
+    price: Price | None
+    compaction: Compaction | None
+    recorder: Recorder | None
+    hooks: Hooks | None
+    runtime: Callable[[str], WatchedRuntime]

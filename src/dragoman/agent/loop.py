@@ -1,235 +1,261 @@
 """The agent: runs a model with tools until the model is done; itself a function with the type of a model.
 
-Between runs an agent keeps only its configuration, and the active runs by id. All turns of a run are merged into one
-reply for the client: the first `Started` counts for all, parts are numbered consecutively, calls that are run here are
-marked as the provider's, each result is a part after the turn of its call, in the order of the calls, and usage is
-summed. A call that could not be parsed is left out: the loop has retried it, or has ended because of it.
+Between runs an agent keeps only its configuration, and the active runs by id. A model by name and the tools of servers
+are opened for each run, or once for all runs inside `async with agent`.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing
-from typing import Any, assert_never
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import Any, Generic, Self, Unpack, cast, overload
 from uuid import uuid4
 
-from msgspec import structs
+from msgspec import Struct, structs
 
-from dragoman.agent.config import AgentConfig, Approve, Price
-from dragoman.agent.history import Compaction
-from dragoman.agent.limits import CancelMode, Control, Limits, add_usage
+from dragoman.agent.config import AgentConfig, AgentSettings
+from dragoman.agent.conversation import AgentConversation, TurnSettings
+from dragoman.agent.hooks import hook_model
+from dragoman.agent.limits import CancelMode, Control, Limits
 from dragoman.agent.model import Model
-from dragoman.agent.run import FirstCall, Run, RunInput, build_request, find_client_tools
+from dragoman.agent.options import RunOptions, run_blocking, visible_text
+from dragoman.agent.output import OutputType, RunResult, RunStep
+from dragoman.agent.reply_merger import ReplyMerger
+from dragoman.agent.request_tools import find_client_tools
+from dragoman.agent.run import Run, RunInput, build_request
 from dragoman.agent.runtime import InProcess, Runtime, WatchedRuntime
-from dragoman.agent.steps import (
-    ApprovalAsked,
-    CallEnded,
-    CallProgressed,
-    CallStarted,
-    Compacted,
-    Recorder,
-    RunEnded,
-    Step,
-    TurnEnded,
-)
+from dragoman.agent.sources import ModelEndpoint, NamedModel, OpenedModel, ToolSource
+from dragoman.agent.steps import RunEnded, Step
+from dragoman.agent.type_variables import OutputT
 from dragoman.core import events
-from dragoman.core.parts import AnyPart, Text, ToolCall, ToolResult
+from dragoman.core.losses import Loss
+from dragoman.core.parts import AnyPart
 from dragoman.core.request import Message, Request, Sampling, ToolChoice
-from dragoman.core.response import Usage
-from dragoman.core.stream import replay_part
 from dragoman.http.addresses import parse_destination
 from dragoman.tasks import start_task, stop_tasks
-from dragoman.tools import Executor
+from dragoman.tools import Executor, Handler, Registry
+from dragoman.tools.context import check_dependencies
 from dragoman.tools.handler import qualify_name
 
-
-class ReplyMerger:
-    """Merges the turns of a run into one reply; `is_own` selects the calls that are run here."""
-
-    def __init__(self, is_own: Callable[[ToolCall], bool]) -> None:
-        self._is_own = is_own
-        self._started = False
-        self._count = 0
-        """Parts sent so far."""
-        self._offset = 0
-        """Parts sent before this turn."""
-        self._hidden_parts: set[int] = set()
-        """Parts of this turn that are not sent."""
-        self._open: dict[int, bool] = {}
-        """Parts that have not ended, and whether they are calls."""
-        self._calls: list[str] = []
-        """Ids of our own calls of this turn that have no result yet, in order."""
-        self._pending_results: dict[str, list[ToolResult]] = {}
-        self._native: list[events.Native] = []
-        self._earlier_usage, self._usage = Usage(), Usage()
-
-    def feed(self, step: Step) -> Iterator[events.Event]:
-        """Process one step; yield the events for the client."""
-        match step:
-            case events.PartStarted(index, Text(unread=True)):
-                self._hidden_parts.add(index)
-            case (
-                events.PartDelta() | events.PartSigned() | events.PartCited() | events.PartNative() | events.PartEnded()
-            ) if step.index in self._hidden_parts:
-                pass
-            case events.PartDelta() | events.PartSigned() | events.PartCited() | events.PartNative():
-                yield structs.replace(step, index=self._reply_index(step.index))
-            case events.PartStarted() | events.PartEnded():
-                yield self._renumber_part(step)
-            case events.Started():
-                yield from () if self._started else (step,)
-                self._started = True
-                self._native.clear()
-            case events.UsageSeen(usage):
-                self._usage = usage
-                yield events.UsageSeen(add_usage(self._earlier_usage, usage))
-            case events.Native():
-                self._native.append(step)  # fields about the whole reply are taken from the last turn
-            case CallEnded(call, execution):
-                self._pending_results.setdefault(call.id, []).append(execution.result)
-                yield from self._release_results()
-            case TurnEnded():
-                self._end_turn()
-            case RunEnded():
-                yield from self._end_run(step)
-            case events.Finished() | events.Failed() | CallStarted() | CallProgressed() | ApprovalAsked() | Compacted():
-                pass  # the client gets one reply, with one end and without steps
-            case _:
-                assert_never(step)
-
-    def _reply_index(self, index: int) -> int:
-        """Return the index in the whole reply of a part of this turn."""
-        return self._offset + index - sum(hidden < index for hidden in self._hidden_parts)
-
-    def _renumber_part(self, event: events.PartStarted | events.PartEnded) -> events.Event:
-        index = self._reply_index(event.index)
-        if isinstance(event, events.PartEnded):
-            self._open.pop(index, None)
-            return structs.replace(event, index=index)
-        part = event.part
-        self._count += 1
-        self._open[index] = isinstance(part, ToolCall)
-        if isinstance(part, ToolCall) and part.executor == "client" and self._is_own(part):
-            self._calls.append(part.id)
-            part = structs.replace(part, executor="provider")
-        return events.PartStarted(index, part)
-
-    def _release_results(self) -> Iterator[events.Event]:
-        """Yield the results that do not wait for an earlier call of the turn."""
-        while self._calls and self._pending_results.get(self._calls[0]):
-            result = self._pending_results[self._calls.pop(0)].pop(0)
-            yield from replay_part(self._count, structs.replace(result, executor="provider"))
-            self._count += 1
-
-    def _end_turn(self) -> None:
-        self._calls.clear()
-        self._pending_results.clear()
-        self._hidden_parts.clear()
-        self._offset = self._count
-        self._earlier_usage, self._usage = add_usage(self._earlier_usage, self._usage), Usage()
-
-    def _end_run(self, ended: RunEnded) -> Iterator[events.Event]:
-        if ended.problem is not None:
-            yield events.Failed(ended.problem)
-            return
-        if not self._started:
-            yield events.Started(ended.run, "")
-        for index, is_call in tuple(self._open.items()):
-            yield events.PartEnded(index, complete=not is_call)
-        yield from self._native
-        yield events.Finished(ended.finish)
+AnyTool = Handler | Callable[..., Any] | ToolSource
+Prompt = str | Sequence[AnyPart]
 
 
-class Agent:
-    """A model that uses the tools of an executor."""
+class _Opened(Struct):
+    """An agent with its model and its tools open."""
 
-    def __init__(  # noqa: PLR0913  keyword arguments
-        self,
-        model: Model,
-        executor: Executor,
+    config: AgentConfig
+    new_model: OpenedModel | None
+    """Returns a model for one run, if the model is one by name."""
+    loop: asyncio.AbstractEventLoop
+
+
+class _RunSettings(Struct, frozen=True, kw_only=True):
+    """How one run is made."""
+
+    turn: TurnSettings = TurnSettings()
+    deps: tuple[Any, ...] = ()
+    on_losses: Callable[[tuple[Loss, ...]], None] | None = None
+
+
+class Agent(Generic[OutputT]):
+    """A model that uses tools."""
+
+    @overload
+    def __init__(
+        self: "Agent[str]",
+        model: Model | str | ModelEndpoint = "",
+        executor: Executor | None = None,
         *,
-        limits: Limits | None = None,
-        approve: Approve | None = None,
-        destinations: Iterable[str] = (),
-        price: Price | None = None,
-        compaction: Compaction | None = None,
-        recorder: Recorder | None = None,
-        runtime: Callable[[str], WatchedRuntime] = InProcess,
+        tools: Sequence[AnyTool] = (),
+        system: str = "",
+        **settings: Unpack[AgentSettings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        model: Model | str | ModelEndpoint = "",
+        executor: Executor | None = None,
+        *,
+        output_type: type[OutputT],
+        tools: Sequence[AnyTool] = (),
+        system: str = "",
+        **settings: Unpack[AgentSettings],
+    ) -> None: ...
+    def __init__(
+        self,
+        model: Model | str | ModelEndpoint = "",
+        executor: Executor | None = None,
+        *,
+        output_type: Any = str,
+        tools: Sequence[AnyTool] = (),
+        system: str = "",
+        **settings: Unpack[AgentSettings],
     ) -> None:
+        """Make an agent; `tools` are functions, handlers and servers, `executor` sets limits for calls.
+
+        A model is a function, a name of the configuration, `upstream/model`, or a `ModelEndpoint`; "" is the default.
+        """
+        self._named = NamedModel(model) if isinstance(model, str | ModelEndpoint) else None
+        self._sources = tuple(each for each in tools if isinstance(each, ToolSource))
+        handlers = [each for each in tools if not isinstance(each, ToolSource)]
+        if executor is None:
+            executor = Executor(Registry(*handlers))
+        elif handlers:
+            executor = executor.of(Registry(*executor.registry, *handlers))
+        self._system = system
+        self._output: OutputType[OutputT] = OutputType(output_type)
+        self._runtime: Callable[[str], WatchedRuntime] = settings.get("runtime", InProcess)
         self._config = AgentConfig(
-            model=model,
+            model=model if not isinstance(model, str | ModelEndpoint) else NamedModel(model),
             executor=executor,
-            limits=limits or Limits(),
-            approve=approve,
-            destinations=tuple(map(parse_destination, destinations)),
-            price=price,
-            compaction=compaction,
-            recorder=recorder,
+            limits=settings.get("limits") or Limits(),
+            approve=settings.get("approve"),
+            destinations=tuple(map(parse_destination, settings.get("destinations", ()))),
+            price=settings.get("price"),
+            compaction=settings.get("compaction"),
+            recorder=settings.get("recorder"),
+            hooks=settings.get("hooks"),
+            output_format=self._output.format,
+            find_correction=None if self._output.format is None else self._output.find_correction,
         )
-        self._runtime = runtime
+        self._opened: _Opened | None = None
+        self._stack = AsyncExitStack()
         self._runs: dict[str, tuple[WatchedRuntime, Control]] = {}
 
     def __repr__(self) -> str:
-        return f"<Agent with {self._config.executor!r}>"
+        name = f" {self._named.name or 'with the default model'}," if self._named is not None else ""
+        return f"<Agent{name} with {self._config.executor!r}>"
+
+    async def __aenter__(self) -> Self:
+        """Open the model and the tools for all runs until the end of the block."""
+        self._opened = await self._stack.enter_async_context(self._open_anew())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._opened = None
+        await self._stack.aclose()
+
+    async def run(self, prompt: Prompt, **options: Unpack[RunOptions]) -> RunResult[OutputT]:
+        """Run to the end and return it; `history` is the history of an earlier run."""
+        async with aclosing(self._stream(prompt, options, TurnSettings(can_ask=False))) as steps:
+            ended = [step async for step in steps if isinstance(step, RunResult)]
+        return ended[-1]
+
+    def run_sync(self, prompt: Prompt, **options: Unpack[RunOptions]) -> RunResult[OutputT]:
+        """Run to the end, from a program without an event loop or from a notebook."""
+        return run_blocking(lambda: self.run(prompt, **options))
+
+    def stream(self, prompt: Prompt, **options: Unpack[RunOptions]) -> AsyncGenerator[RunStep[OutputT]]:
+        """Run, and yield every step as it happens; the last one is the result."""
+        return self._stream(prompt, options, TurnSettings())
+
+    def stream_text(self, prompt: Prompt, **options: Unpack[RunOptions]) -> AsyncGenerator[str]:
+        """Run, and yield the text of the replies as it arrives; raises the `Problem` of a failed run."""
+        return visible_text(self._stream(prompt, options, TurnSettings(can_ask=False)))
+
+    def conversation(
+        self, name: str = "", *, model: str = "", history: Sequence[Message] = ()
+    ) -> AgentConversation[OutputT]:
+        """Return a conversation with this agent; with a name it is kept in the session store."""
+        return AgentConversation(self._stream, name=name, model=model, history=history)
+
+    async def _stream(
+        self, prompt: Prompt, options: RunOptions, turn: TurnSettings
+    ) -> AsyncGenerator[RunStep[OutputT]]:
+        system, model = options.get("system") or self._system, options.get("model", "")
+        request = build_request(prompt, options.get("history", ()), system, model)
+        choice = ToolChoice(mode="required") if options.get("first_call") == "required" else None
+        request = structs.replace(request, sampling=options.get("sampling") or Sampling(), tool_choice=choice)
+        losses: list[Loss] = []
+        settings = _RunSettings(
+            turn=turn,
+            deps=_list_dependencies(options.get("deps")),
+            on_losses=losses.extend,
+        )
+        async with aclosing(self._run_steps(request, settings)) as steps:
+            async for step in steps:
+                yield self._output.build_result(step, tuple(losses)) if isinstance(step, RunEnded) else step
 
     async def __call__(self, request: Request) -> AsyncGenerator[events.Event]:
         """Run, and stream all turns as one reply."""
         client_tools = find_client_tools(request, self._config.executor.registry)
         merger = ReplyMerger(lambda call: qualify_name(call.namespace, call.name) not in client_tools)
         # The reader of a single reply does not see approval requests, so it cannot answer them.
-        async with aclosing(self._run_steps(_disable_approval(self._config), request)) as steps:
+        async with aclosing(self._run_steps(request, _RunSettings(turn=TurnSettings(can_ask=False)))) as steps:
             async for step in steps:
                 for event in merger.feed(step):
                     yield event
-
-    async def run(  # noqa: PLR0913  keyword arguments
-        self,
-        prompt: str | Sequence[AnyPart],
-        *,
-        history: Sequence[Message] = (),
-        system: str = "",
-        model: str = "",
-        sampling: Sampling | None = None,
-        first_call: FirstCall = "auto",
-    ) -> RunEnded:
-        """Run to the end and return it; `history` is the history of an earlier run."""
-        request = build_request(prompt, history, system, model)
-        choice = ToolChoice(mode="required") if first_call == "required" else None
-        request = structs.replace(request, sampling=sampling or Sampling(), tool_choice=choice)
-        async with aclosing(self._run_steps(_disable_approval(self._config), request)) as steps:
-            ended = [step async for step in steps if isinstance(step, RunEnded)]
-        return ended[-1]
 
     def steps(self, request: Request, *, run: str = "", untrusted: bool = False) -> AsyncGenerator[Step]:
         """Run, and yield every step as it happens; closing the iterator stops the run.
 
         Set `untrusted` if untrusted content was read earlier that is no longer in the history.
         """
-        return self._run_steps(self._config, request, run, untrusted=untrusted)
+        return self._run_steps(request, _RunSettings(turn=TurnSettings(run=run, untrusted=untrusted)))
 
-    async def _run_steps(
-        self, config: AgentConfig, request: Request, run: str = "", *, untrusted: bool = False
-    ) -> AsyncGenerator[Step]:
-        run = run or f"run_{uuid4().hex}"
+    async def _run_steps(self, request: Request, settings: _RunSettings) -> AsyncGenerator[Step]:
+        turn = settings.turn
+        run = turn.run or f"run_{uuid4().hex}"
         if run in self._runs:
             raise ValueError(f"the run {run!r} is already active; use another id")
         runtime, control = self._runtime(run), Control()
         self._runs[run] = (runtime, control)
-        active = Run(config, RunInput(run, request, untrusted), runtime, control)
-        task = start_task(_run_to_end(active, runtime), f"agent run {run}")
         try:
-            async with aclosing(runtime.watch()) as steps:
-                async for step in steps:
-                    yield step
-            await task
+            async with self._open() as opened:
+                config, report = _configure(opened, settings)
+                active = Run(config, RunInput(run, self._name_model(request), turn.untrusted), runtime, control)
+                task = start_task(_run_to_end(active, runtime), f"agent run {run}")
+                try:
+                    async with aclosing(runtime.watch()) as steps:
+                        async for step in steps:
+                            if isinstance(step, RunEnded):
+                                report()
+                            yield step
+                    await task
+                finally:
+                    runtime.close()
+                    await stop_tasks(task)
         finally:
             del self._runs[run]
             runtime.close()
-            await stop_tasks(task)
+
+    def _name_model(self, request: Request) -> Request:
+        """Return the request with the agent's model if it names none."""
+        if self._named is None or request.model:
+            return request
+        return structs.replace(request, model=self._named.name)
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncGenerator[_Opened]:
+        """Yield the agent that `async with` has opened on this event loop, or open it while the block runs."""
+        opened = self._opened
+        if opened is not None and opened.loop is asyncio.get_running_loop():
+            yield opened
+            return
+        async with self._open_anew() as opened:
+            yield opened
+
+    @asynccontextmanager
+    async def _open_anew(self) -> AsyncGenerator[_Opened]:
+        config, new_model = self._config, None
+        async with AsyncExitStack() as stack:
+            if self._named is not None:
+                new_model = await stack.enter_async_context(self._named.open())
+            if self._sources:
+                registry = Registry(*config.executor.registry)
+                for source in self._sources:
+                    await stack.enter_async_context(source.open_tools(registry))
+                config = structs.replace(config, executor=config.executor.of(registry))
+            yield _Opened(config, new_model, asyncio.get_running_loop())
 
     async def run_on(
         self, request: Request, runtime: Runtime, *, run: str, control: Control | None = None, untrusted: bool = False
     ) -> RunEnded:
         """Run on the caller's runtime, for example on a durable engine that outlives the process."""
-        return await Run(self._config, RunInput(run, request, untrusted), runtime, control or Control()).execute()
+        async with self._open() as opened:
+            config, _ = _configure(opened, _RunSettings())
+            run_input = RunInput(run, self._name_model(request), untrusted)
+            return await Run(config, run_input, runtime, control or Control()).execute()
 
     def cancel(self, run: str, when: CancelMode = "now") -> bool:
         """Cancel an active run; return False if there is none with this id."""
@@ -246,8 +272,30 @@ class Agent:
         return True
 
 
-def _disable_approval(config: AgentConfig) -> AgentConfig:
-    return structs.replace(config, limits=structs.replace(config.limits, approval=0.0))
+def _list_dependencies(deps: object) -> tuple[Any, ...]:
+    if isinstance(deps, tuple):
+        return cast("tuple[Any, ...]", deps)
+    return () if deps is None else (deps,)
+
+
+def _configure(opened: _Opened, settings: _RunSettings) -> tuple[AgentConfig, Callable[[], None]]:
+    """Return the configuration of one run, and a function that reports the losses of its model."""
+    config, on_losses = opened.config, settings.on_losses
+    check_dependencies(config.executor.registry, settings.deps)
+    if settings.deps:
+        config = structs.replace(config, executor=config.executor.of(deps=settings.deps))
+    if not settings.turn.can_ask:
+        config = structs.replace(config, limits=structs.replace(config.limits, approval=0.0))
+    if settings.turn.recorder is not None:
+        config = structs.replace(config, recorder=settings.turn.recorder)
+    reporting = None if opened.new_model is None else opened.new_model()
+    model: Model = config.model if reporting is None else reporting
+
+    def report() -> None:
+        if on_losses is not None and reporting is not None:
+            on_losses(reporting.losses)
+
+    return structs.replace(config, model=hook_model(model, config.hooks)), report
 
 
 async def _run_to_end(run: Run, runtime: WatchedRuntime) -> None:

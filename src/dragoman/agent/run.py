@@ -8,7 +8,7 @@ its complete parts are kept, and every call without a result gets one.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from time import monotonic
 from typing import Literal
@@ -29,15 +29,22 @@ from dragoman.agent.history import (
 )
 from dragoman.agent.limits import Control, Statistics, StoppedError, StopReason, add_usage
 from dragoman.agent.model import stream_events, wrap_errors
+from dragoman.agent.request_tools import (
+    add_tools,
+    find_client_tools,
+    forbid_tools,
+    refresh_tools,
+    relax_tool_choice,
+)
 from dragoman.agent.runtime import Runtime
 from dragoman.agent.steps import CallEnded, Compacted, GuardedRecorder, RunEnded, TurnEnded
 from dragoman.core.parts import AnyPart, Text, ToolCall
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice, count_leading_systems
+from dragoman.core.request import Message, Request, count_leading_systems
 from dragoman.core.response import Finish, Response
 from dragoman.core.stream import replay
-from dragoman.tools import Execution, Registry
-from dragoman.tools.handler import list_client_tools, qualify_name
+from dragoman.tools import Execution
+from dragoman.tools.handler import qualify_name
 
 FirstCall = Literal["auto", "required"]
 """Whether the model must start with a call; after the first result it may always answer."""
@@ -52,52 +59,6 @@ def build_request(prompt: str | Sequence[AnyPart], history: Sequence[Message], s
     before = tuple(history[count_leading_systems(history) :] if system else history)
     instructions = (Message(role="system", parts=(Text(text=system),)),) if system else ()
     return Request(model=model, messages=(*instructions, *before, Message(role="user", parts=parts)))
-
-
-def find_client_tools(request: Request, registry: Registry) -> frozenset[str]:
-    """Return the names of the tools that the client runs; a tool that is also in the registry is run here."""
-    return frozenset(name for name in list_client_tools(request) if not registry.has(name))
-
-
-def add_tools(request: Request, registry: Registry) -> Request:
-    """Return the request with the tools of the registry after the client's."""
-    client_tools = tuple(
-        tool
-        for tool in request.tools
-        if not isinstance(tool, Tool) or not registry.has(qualify_name(tool.namespace, tool.name))
-    )
-    return structs.replace(request, tools=(*client_tools, *registry.definitions))
-
-
-def refresh_tools(request: Request, registry: Registry, client_tools: Collection[str]) -> Request:
-    """Return the request with tools that were added or changed since it was built.
-
-    Tools offered before keep their position: the history may contain calls of them, and the model's prompt cache starts
-    with them.
-    """
-    now = {qualify_name(tool.namespace, tool.name): tool for tool in registry.definitions}
-    tools: list[Tool | NativeTool] = []
-    for tool in request.tools:
-        name = qualify_name(tool.namespace, tool.name) if isinstance(tool, Tool) else ""
-        tools.append(now.pop(name, tool) if name not in client_tools else tool)
-    tools += [tool for name, tool in now.items() if name not in client_tools]
-    return structs.replace(request, tools=tuple(tools))
-
-
-def relax_tool_choice(request: Request) -> Request:
-    """Return the request with a free tool choice: a call forced after every result would loop forever."""
-    choice = request.tool_choice
-    if choice is None or choice.mode != "required":
-        return request
-    # Naming one tool is how a client forces it; from now on the model may use all tools, not only that one.
-    names = choice.names if len(choice.names) > 1 else ()
-    return structs.replace(request, tool_choice=structs.replace(choice, mode="auto", names=names))
-
-
-def forbid_tools(request: Request) -> Request:
-    """Return the request with tool choice "none"; tools stay declared, because the history has calls of them."""
-    parallel = request.tool_choice.parallel if request.tool_choice is not None else None
-    return structs.replace(request, tool_choice=ToolChoice(mode="none", parallel=parallel))
 
 
 class RunInput(Struct, frozen=True):
@@ -118,13 +79,15 @@ class Run:
         self._executor, self._limits = config.executor, config.limits
         self._recorder = GuardedRecorder(config.recorder)
         self._request = add_tools(request, self._executor.registry)
+        if request.output is None and config.output_format is not None:
+            self._request = structs.replace(self._request, output=config.output_format)
         self._client_tools = find_client_tools(request, self._executor.registry)
         self._is_forbidden = request.tool_choice is not None and request.tool_choice.mode == "none"
         """Whether the request forbids tool calls; if a server ignores that, its calls are not run."""
         self._history = answer_own_calls(unfold_turns(request.messages), self._is_own)
         self._admission = Admission(config, self._history, runtime, run)
         self._admission.untrusted |= run_input.untrusted
-        self._call_runner = CallRunner(self._executor, self._admission, runtime, self._recorder, run)
+        self._call_runner = CallRunner(config, self._admission, runtime, self._recorder, run)
         self._statistics = Statistics()
         self._finish = Finish("other")
         self._problem: Problem | None = None
@@ -132,7 +95,7 @@ class Run:
         """Why the next turn is the last one, without tools."""
         self._id_counts: dict[str, int] = {}
         self._malformed_count = 0
-        self._retried_empty_turn = self._retried_refused_calls = False
+        self._retried_empty_turn = self._retried_refused_calls = self._corrected_output = False
         self._start_time = monotonic()
         self._turn: ModelTurn | None = None
         """The current turn."""
@@ -207,7 +170,7 @@ class Run:
             self._finish = Finish("length") if is_short else response.finish
             if spent or (last and not self._should_retry_refused(turn)):
                 return last or spent or "turns"
-            if not turn.calls and not self._should_ask_again(turn, response):
+            if not turn.calls and not self._should_ask_again(turn, response) and not await self._correct_output(turn):
                 return "finished"
             if self._control.cancelled:
                 return self._cancel()
@@ -226,6 +189,19 @@ class Run:
             was_retried, self._retried_empty_turn = self._retried_empty_turn, True
             return not was_retried
         return response.finish.reason == "paused"
+
+    async def _correct_output(self, turn: ModelTurn) -> bool:
+        """Send the errors of an invalid answer to the model, once; return whether it answers again."""
+        find = self._config.find_correction
+        if find is None or self._corrected_output:
+            return False
+        correction = find("".join(part.text for part in turn.parts if isinstance(part, Text) and not part.unread))
+        if correction:
+            self._corrected_output = True
+            messages = (Message(role="user", parts=(Text(text=correction),)),)
+            self._history += messages
+            await self._recorder.add(self._run, messages)
+        return bool(correction)
 
     def _should_retry_refused(self, turn: ModelTurn) -> bool:
         """Check whether to call the model one last time after its calls in the last turn were refused.

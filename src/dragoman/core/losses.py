@@ -24,3 +24,9 @@ class Loss(Struct, frozen=True, order=True, gc=False):
     grade: Grade = "material"
     leaves: int = 1
     """How many leaves of the document are at and below `where`."""
+
+    def _repr_html_(self) -> str:
+        """Show the loss in a notebook."""
+        from dragoman.core.notebook import render_table  # noqa: PLC0415  only notebooks need it
+
+        return render_table(("where", "loss", "grade", "what"), [(self.where, self.kind, self.grade, self.what)])

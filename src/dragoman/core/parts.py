@@ -78,6 +78,12 @@ class ToolCall(Part, frozen=True, kw_only=True, eq=False):
     native: str = ""
     """The type of the vendor's own tool that is called, if its dialect has an item of its own for such calls."""
 
+    def _repr_html_(self) -> str:
+        """Show the call in a notebook."""
+        from dragoman.core.notebook import render_table  # noqa: PLC0415  only notebooks need it
+
+        return render_table(("call", "id", "arguments"), [(self.name, self.id, self.arguments)])
+
 
 class Data(Part, frozen=True, kw_only=True, eq=False):
     """Any JSON value as a tool returned it, kept as JSON text."""

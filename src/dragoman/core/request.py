@@ -85,6 +85,8 @@ class Thinking(Struct, frozen=True, kw_only=True):
     effort: Effort | None = None
     budget: int | None = None
     visible: bool | None = None
+    extras: Extras | None = None
+    """The members of the request that these values come from, where a dialect has several forms."""
 
 
 class OutputFormat(Struct, frozen=True, kw_only=True):

@@ -2,14 +2,14 @@
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from dragoman.core.request import Effort
 
 TextCalls = Literal["", "json", "legacy"]
-ThinkingStyle = Literal["effort", "adaptive", "enabled", "level", "budget", "none"]
+ThinkingStyle = Literal["effort", "adaptive", "enabled", "level", "budget", "switch", "none"]
 """effort: an effort name; adaptive: Claude's adaptive mode with an effort name; enabled: Claude's token budget;
-level: Gemini's level name; budget: Gemini's token budget."""
+level: Gemini's level name; budget: Gemini's token budget; switch: fields that turn thinking on or off (Chat)."""
 ALL_SAMPLING = frozenset(
     {"temperature", "top_p", "max_tokens", "stop", "seed", "presence_penalty", "frequency_penalty"}
 )
@@ -71,6 +71,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     id_max: int = 40
     id_exact: int | None = None
     """Call ids must have exactly this many letters and digits (Mistral's template: 9)."""
+    id_template: str = ""
+    """Call ids have this form, with the name and the number of the call in the conversation (Kimi's models)."""
     sends_ids: bool = True
     object_arguments: bool = False
     """Arguments are a JSON object on the wire, so text that is not one cannot be sent."""
@@ -96,6 +98,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     native_mix: tuple[tuple[str, bytes], ...] = ()
     """Request fields that must be set when they are combined."""
     forced_choice: bool = True
+    forced_unthinking: bool = False
+    """A call can be forced while thinking is turned off."""
     allowed_subset: bool = False
     """A subset of the declared tools can be allowed without leaving the others out."""
     allowed_natives: bool = False
@@ -119,6 +123,12 @@ class Traits(Struct, frozen=True, kw_only=True):
     older_thinking: ThinkingStyle = "none"
     """A style that the model still accepts from clients of its own dialect."""
     efforts: tuple[Effort, ...] = ()
+    thinking_on: tuple[tuple[str, Raw], ...] = ()
+    thinking_off: tuple[tuple[str, Raw], ...] = ()
+    """Members of a request that turn thinking on and off, with their values (Chat)."""
+    effort_member: str = "reasoning_effort"
+    budget_member: str = ""
+    """The member for the effort and for the token budget; `a/b` is the member b of the object a (Chat)."""
     can_disable_thinking: bool = True
     thinks_between_tools: bool = False
     """With thinking disabled the model still thinks between tool calls (Claude Sonnet 5.5)."""
@@ -130,6 +140,10 @@ class Traits(Struct, frozen=True, kw_only=True):
     """Its own reasoning without a signature may be in the history."""
     reasoning_text: bool = False
     """Reasoning text of any vendor may be in the history (`reasoning_content`)."""
+    reasoning_member: str = "reasoning_content"
+    """The message member for reasoning that did not come with a name; "thinking" for Mistral's content part (Chat)."""
+    reasoning_required: Literal["", "calls", "turns"] = ""
+    """Assistant turns, or those with calls, must have that member, even if it is empty."""
     reasoning_issuer: str = ""
     """The issuer whose signatures that reasoning may have; "" if there is no field for a signature."""
     call_signatures: bool = False

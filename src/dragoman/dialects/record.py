@@ -212,6 +212,19 @@ class VendorTool(Struct, frozen=True):
     """The tool choice that forces the model to use it."""
 
 
+class ServerRow(Struct, frozen=True, kw_only=True):
+    """How a server differs from the traits of its models."""
+
+    hosts: tuple[str, ...] = ()
+    """Patterns of the host, or of host and port, in the base URL."""
+    models: tuple[str, ...] = ()
+    """Patterns of model names that identify the server where the base URL does not."""
+    changes: Mapping[str, Any] = {}
+    """Fields of `Traits` and their values."""
+    variants: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    """Further changes by pattern of the model name; the first match counts."""
+
+
 SharedField = Literal["as_is", "tier", "store", "cache_options"]
 """How the value of a field is adapted to the vendor's other dialect: not at all, as the service tier, as the switch
 that stores the reply, or as the prompt cache options.
@@ -231,6 +244,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     turns: ConversationFormat
     traits: tuple[tuple[str, Traits], ...]
     """What its models accept, by pattern of the model name. The first match wins; the last pattern is `*`."""
+    servers: Mapping[str, ServerRow] = {}
+    """Servers that differ from these traits, by the name that `server` has in an upstream's configuration."""
     respell_model: Callable[[str], str] | None = None
     """Return a name that `Api.model_names` matches as `traits` spells it; None if all platforms spell it so."""
     api: Api = Api()

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import Struct
 
-from dragoman.core.losses import Strict
+from dragoman.core.losses import Loss, Strict
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.dialects.record import Call, Dialect
@@ -42,6 +42,8 @@ class ClientRequest(Struct, frozen=True, kw_only=True):
     framing: Framing = "sse"
     """How the events of a stream are framed; only Gemini has a choice."""
     strict: Strict = False
+    losses: tuple[Loss, ...] = ()
+    """The losses of converting a body that came in another format than its endpoint's."""
     owner: str = ""
     headers: Headers = ()
     """The client's headers to forward to an upstream of the same dialect."""

@@ -97,7 +97,7 @@ def map_rejection(
     if source is client and not target.text_calls:
         problem = add_code(problem, document)
     elif client is not None and translation.request is not None:
-        sent = SentRequest(translation.call.body, source.name, target.model, translation.undo)
+        sent = SentRequest(translation.call.body, source.name, target.model, translation.undo, target.server)
         problem = locate_rejection(problem, sent, translation.request, client, document)
     return adapt_error_reply(problem, source.issuer, client.issuer if client is not None else "")
 

@@ -138,6 +138,7 @@ class UpstreamModel:
             ),
             text_calls=target.text_calls,
             cache_marks=target.cache_marks,
+            server=target.server,
         )
 
         def translate(links: Links | None) -> Translation:

@@ -39,6 +39,8 @@ class Target(Struct, frozen=True):
     """Whether requests of clients without cache marks get some, if the model caches only what is marked."""
     is_exact: bool = False
     """Whether only the model's name is changed in a request of the upstream's own dialect."""
+    server: str = ""
+    """The name of the server's row in its dialect; "" if neither the configuration nor the base URL identifies it."""
     other_api: "Target | None" = None
     """The same model in the server's other API, if it takes some requests only there."""
 
@@ -60,6 +62,8 @@ class UpstreamSet(Struct, frozen=True):
     """Upstreams that get requests of their own dialect unchanged, except for the model's name."""
     other_apis: Mapping[str, UpstreamSelector] = {}
     """The other APIs of upstreams whose servers have two."""
+    servers: Mapping[str, str] = {}
+    """The names of upstreams' servers."""
 
     def build_target(self, name: str, model: str) -> Target:
         """Return the target for a model at a named upstream."""
@@ -67,7 +71,7 @@ class UpstreamSet(Struct, frozen=True):
         target = self._build_target(name, model, upstream)
         if name not in self.other_apis or target.text_calls or target.is_exact:
             return target
-        traits = traits_for(upstream.dialect, model)
+        traits = traits_for(upstream.dialect, model, "", target.server)
         if not (traits.tools_elsewhere or traits.tools_need_no_effort):
             return target
         return structs.replace(target, other_api=self._build_target(name, model, self.other_apis[name](model)))
@@ -76,8 +80,10 @@ class UpstreamSet(Struct, frozen=True):
         deadlines, text_calls = self.deadlines.get(name, Deadlines()), self.find_text_calls(name, model)
         signs = not text_calls and bool(dialect_named(upstream.dialect).capabilities.signatures)
         links, marks = name not in self.without_link_fetch, name not in self.without_cache_marks
-        exact = name in self.exact
-        return Target(upstream, model, deadlines, self.media_fetcher, links, text_calls, signs, marks, exact)
+        exact, server = name in self.exact, self.servers.get(name, "")
+        return Target(
+            upstream, model, deadlines, self.media_fetcher, links, text_calls, signs, marks, exact, server=server
+        )
 
     def find_text_calls(self, name: str, model: str) -> TextCalls:
         """Return the format of text calls for a model; the first pattern that matches counts."""

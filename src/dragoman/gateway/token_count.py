@@ -29,7 +29,7 @@ async def count_tokens(
         # Each choice has the same input.
         single = split_request(request.call, dialect_named(request.dialect), several)[0]
         translation = await translate(structs.replace(request, call=single), target)
-    record.losses = translation.losses
+    record.losses = (*request.losses, *translation.losses)
     record.note_attempt(upstream.name, target.model)
     headers = request.headers if upstream.dialect == request.dialect else ()
     outgoing = await upstream.count(translation.call, headers)

@@ -116,7 +116,7 @@ class UpstreamClient:
             translation = plain
             record.note_attempt(upstream.name, target.model)
             incoming = await send(translation)
-        record.losses = translation.losses
+        record.losses = (*request.losses, *translation.losses) if request.losses else translation.losses
         return UpstreamReply(target, translation, incoming, store)
 
     async def send(
@@ -185,6 +185,7 @@ async def translate(
         target.text_calls,
         target.cache_marks,
         target.is_exact,
+        server=target.server,
     )
     try:
         translation = await translate_with_stored(partial(_parse_valid, task), task, target, signer)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from dragoman.http.message import Headers
 
+_MAX_UNREAD = 64 << 10
+"""Bytes of a response that its reader has not taken, above which no more are read: a stalled client holds them."""
 _MAX_HELD = 1 << 20
 _LENGTH_HEADERS = frozenset({"content-length", "transfer-encoding"})
 _DRAIN_SECONDS = 1.0
@@ -145,6 +147,8 @@ class UpstreamConnection(asyncio.Protocol):
         except Exception as error:  # noqa: BLE001  an error of the caller, raised again by `deliver_to`
             self._delivery_error = error
         self._on_data = None
+        if not self.is_complete:
+            self._pause()
         self._wake()
 
     def _note_held(self, size: int) -> None:
@@ -159,9 +163,14 @@ class UpstreamConnection(asyncio.Protocol):
                 self.abort()
         elif self.has_head:
             self._wake()
-            if self._held_size > _MAX_HELD and not self._is_paused and not self.transport.is_closing():
-                self._is_paused = True
-                self.transport.pause_reading()
+            if self._held_size > _MAX_UNREAD:
+                self._pause()
+
+    def _pause(self) -> None:
+        """Read no more until the reader takes what has arrived."""
+        if not self._is_paused and not self.transport.is_closing():
+            self._is_paused = True
+            self.transport.pause_reading()
 
     # Called by the parser
 
@@ -222,6 +231,7 @@ class UpstreamConnection(asyncio.Protocol):
                 return b""
             if self.failure is not None:
                 raise self.failure
+            self._release_held()
             await self._wait()
         return self.take()
 
@@ -229,8 +239,7 @@ class UpstreamConnection(asyncio.Protocol):
         """Return the buffered bytes of the body and empty the buffer."""
         body = b"".join(self._held_chunks)
         self._held_chunks.clear()
-        if self._held_size:
-            self._release_held()
+        self._release_held()
         return body
 
     def _release_held(self) -> None:
@@ -248,6 +257,7 @@ class UpstreamConnection(asyncio.Protocol):
         """
         reads_on = not self._held_chunks or on_data(self.take())
         if reads_on and not self.is_complete and self.failure is None:
+            self._release_held()
             self._on_data = on_data
             try:
                 await self._wait()
@@ -284,9 +294,10 @@ class UpstreamConnection(asyncio.Protocol):
         self._held_chunks.clear()
         if self.is_complete:
             self.release()
-        elif self._is_paused:
+        elif self._held_size > _MAX_UNREAD:
             self.abort()  # the rest is too long to drop
         elif self.failure is None:
+            self._release_held()
             self._is_drained = True
             self._set_timeout(_DRAIN_SECONDS)
 

@@ -11,7 +11,8 @@ from msgspec import structs
 
 from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
-from dragoman.core.request import AnyTool, Message, Request, Sampling, Tool, count_leading_systems
+from dragoman.core.request import AnyTool, Message, Request, Sampling, Thinking, Tool, count_leading_systems
+from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.cache_marks import limit_marks
@@ -56,8 +57,7 @@ def adapt(
     if request.thinking is not None or traits.tools_need_no_effort:
         adaptation.max_tokens = find_max_tokens(request.sampling, traits)
         thinking = adapt_thinking(request, adaptation)
-    # Claude's manual thinking and a forced tool exclude each other.
-    adaptation.can_force = traits.forced_choice and (thinking is None or thinking.mode != "enabled")
+    adaptation.can_force = _can_force(traits, thinking)
     tools, choice = adapt_request_tools(request, adaptation)
     output = adapt_output(request, adaptation) if request.output is not None else None
     prefix, messages = NO_PREFIX, request.messages
@@ -71,7 +71,7 @@ def adapt(
         turns = tuple(end_with_user(list(turns), ledger))
     if adaptation.has_cache_marks:
         turns = limit_marks(turns, traits, ledger)
-    if thinking is not None and thinking.mode == "enabled":
+    if thinking is not None and thinking.mode == "enabled" and traits.thinking != "switch":
         thinking = disable_in_tool_loop(turns, thinking, request, ledger)
     sampling = request.sampling
     if sampling != _NO_SAMPLING or traits.max_tokens_default is not None:
@@ -95,13 +95,22 @@ def adapt(
     return adapted, undo or adaptation.build_undo()
 
 
+def _can_force(traits: Traits, thinking: Thinking | None) -> bool:
+    """Return whether the model can be forced to call a tool: some cannot be while they think."""
+    mode = thinking.mode if thinking is not None else None
+    if not traits.forced_choice:
+        return traits.forced_unthinking and mode == "disabled"
+    # Claude's manual thinking and a forced tool exclude each other.
+    return mode != "enabled" or traits.thinking == "switch"
+
+
 def _drop_prefix(prefix: Prefix, messages: tuple[Message, ...], adaptation: Adaptation) -> tuple[Message, ...]:
     """Return the leading system messages and what follows the prefix; continue `adaptation` from the prefix's state."""
     if not prefix.messages:
         return messages
     adaptation.ledger.resume(prefix.reported_once, prefix.losses)
     adaptation.names.update(prefix.names)
-    adaptation.runs, adaptation.unnamed = prefix.runs, prefix.unnamed
+    adaptation.runs, adaptation.unnamed, adaptation.calls = prefix.runs, prefix.unnamed, prefix.call_count
     adaptation.has_cache_marks = prefix.has_cache_marks
     return (*messages[: count_leading_systems(messages)], *messages[prefix.find_end(messages) :])
 
@@ -127,7 +136,14 @@ def adapt_turns(messages: tuple[Message, ...], adaptation: Adaptation, *, is_sta
         # What the target has no field for is requested in the prompt, at the end of the system messages.
         instructions = Message(role="system", parts=(Text(text="\n".join(adaptation.instructions)),))
         adapted.insert(count_leading_systems(adapted), instructions)
-    return arrange_turns(adapted, adaptation.traits, adaptation.ledger, is_start=is_start, pair=adaptation.pair)
+    return arrange_turns(
+        adapted,
+        adaptation.traits,
+        adaptation.ledger,
+        is_start=is_start,
+        pair=adaptation.pair,
+        call_count=adaptation.calls,
+    )
 
 
 def _adapt_extras(request: Request, tools: tuple[AnyTool, ...], adaptation: Adaptation) -> Extras | None:

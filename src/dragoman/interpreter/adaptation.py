@@ -11,6 +11,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.core.traits import TextCalls, Traits
 from dragoman.core.value import Value
+from dragoman.dialects.record import Dialect, ServerRow
 from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.pairing import pair_calls
@@ -64,6 +65,8 @@ class Adaptation(Struct):
     runs: int = 0
     unnamed: int = 0
     """How many runs of assistant messages, and calls without an id, are in the cached prefix before these messages."""
+    calls: int = 0
+    """How many calls are in it."""
 
     def alias_tool(self, name: str, namespace: str = "") -> str:
         """Return the tool's name at the target, and record the alias so that the reply can be restored."""
@@ -118,12 +121,30 @@ def strip_platform(model: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def traits_for(dialect: str, model: str, text_calls: TextCalls = "") -> Traits:
-    """Return the traits of `model` behind `dialect`; with `text_calls` its tools are described in the prompt."""
+def traits_for(dialect: str, model: str, text_calls: TextCalls = "", server: str = "") -> Traits:
+    """Return the traits of `model` behind `dialect`, as the server with the name `server` takes them, if it is known.
+
+    With `text_calls` the model's tools are described in the prompt.
+    """
     if text_calls:
-        return structs.replace(traits_for(dialect, model), text_calls=text_calls)
+        return structs.replace(traits_for(dialect, model, "", server), text_calls=text_calls)
+    traits, found, name = find_model_traits(dialect, model), DIALECTS[dialect], strip_platform(model)
+    row = found.servers.get(server) if server else _find_server_of_model(found, name)
+    if row is None:
+        return traits
+    variant = next((changes for pattern, changes in row.variants if fnmatchcase(name, pattern)), row.changes)
+    return structs.replace(traits, **{**row.changes, **variant})
+
+
+def find_model_traits(dialect: str, model: str) -> Traits:
+    """Return the traits of `model` behind `dialect`, whatever server it is on."""
     found = DIALECTS.get(dialect)
     if found is None:
         raise Problem("invalid_request", f"unknown dialect {dialect!r}")
     name = strip_platform(model)
     return next(traits for pattern, traits in found.traits if fnmatchcase(name, pattern))
+
+
+def _find_server_of_model(dialect: Dialect, name: str) -> ServerRow | None:
+    rows = dialect.servers.values()
+    return next((row for row in rows if any(fnmatchcase(name, pattern) for pattern in row.models)), None)

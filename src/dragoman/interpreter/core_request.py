@@ -16,6 +16,7 @@ from dragoman.core.losses import Loss, Strict
 from dragoman.core.parts import AnyPart, Text, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import AnyTool, Message, Request, Tool, ToolChoice
+from dragoman.core.response import Response
 from dragoman.core.traits import TextCalls, Traits
 from dragoman.core.value import Extras, Value
 from dragoman.dialects.record import Call, Dialect
@@ -24,7 +25,7 @@ from dragoman.interpreter.adapt import adapt, adapt_turns, has_envelope
 from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger, open_request_ledger
 from dragoman.interpreter.loss_report import reject_losses
-from dragoman.interpreter.pairing import pair_calls
+from dragoman.interpreter.pairing import identify_reply, identify_request, pair_calls
 from dragoman.interpreter.signature_envelopes import remove_foreign_envelopes
 from dragoman.interpreter.signatures import find_unsigned_sections, restore_signatures
 from dragoman.interpreter.text_call_prompt import describe_tools
@@ -58,13 +59,14 @@ class TranslationOptions(Struct, frozen=True, kw_only=True):
     links: Links | None = None
     text_calls: TextCalls = ""
     cache_marks: bool = False
+    server: str = ""
 
 
 def translate_core_request(request: Request, target: str, model: str, options: TranslationOptions) -> Translation:
     """Translate a core request to the dialect `target`, for its model `model`."""
     target_dialect = dialect_named(target)
     source_dialect = dialect_named(options.source) if options.source else None
-    traits = traits_for(target, model, options.text_calls)
+    traits = traits_for(target, model, options.text_calls, options.server)
     ledger = Ledger(_CORE_POINTERS) if source_dialect is None else open_request_ledger(source_dialect, options.document)
     whole = _restore_signatures(
         complete_request(
@@ -180,6 +182,19 @@ def _alias_choice(choice: ToolChoice | None, alias: Callable[[str], str], reques
 
 
 Fragment = Literal["tools", "tool_choice", "messages"]
+
+
+def request_from(body: bytes, dialect: str, *, model: str = "", stream: bool = False) -> Request:
+    """Parse a whole request; `model` and `stream` are for dialects that have them in the URL.
+
+    Every call has an id: calls that came without one get a generated one, and their results the same.
+    """
+    return identify_request(dialect_named(dialect).parse_request(Call(body, model, stream)))
+
+
+def response_from(body: bytes, dialect: str) -> Response:
+    """Parse a whole reply. Every call has an id: one that came without one gets a generated one."""
+    return identify_reply(dialect_named(dialect).parse_response(body))
 
 
 def tools_from(dialect: str, tools: bytes) -> tuple[AnyTool, ...]:

@@ -178,23 +178,26 @@ _get_parts = attrgetter("parts")
 _CALLS = {ToolCall, ToolResult}
 
 
-def arrange_turns(
+def arrange_turns(  # noqa: PLR0913  the state of a history that continues a cached one
     messages: list[Message],
     traits: Traits,
     ledger: Ledger,
     *,
     is_start: bool = True,
     pair: Callable[[list[Message]], list[Message]] | None = None,
+    call_count: int = 0,
 ) -> tuple[Message, ...]:
     """Return the history in the target's turns; `is_start` means that these messages are its first.
+
+    `call_count` is the number of calls before them.
 
     `pair` is called if calls and results are not in pairs, and returns the messages with them paired.
     """
     notes = None
     if not _CALLS.isdisjoint(map(type, chain.from_iterable(map(_get_parts, messages)))):
-        named, notes = name_calls(messages, traits)
+        named, notes = name_calls(messages, traits, call_count)
         if not notes.in_pairs and pair is not None:
-            named, notes = name_calls(pair(messages), traits)
+            named, notes = name_calls(pair(messages), traits, call_count)
         messages = named
     if not _are_turns(messages):
         messages = to_turns(place_system(messages, traits, ledger), traits, ledger, is_start=is_start)

@@ -39,9 +39,13 @@ class CallNotes(Struct):
     """First calls of a step that had no signature and got Google's placeholder."""
 
 
-def name_calls(messages: list[Message], traits: Traits) -> tuple[list[Message], CallNotes]:
-    """Set the ids that the target takes, the names of results, and the signature each step's first call must have."""
+def name_calls(messages: list[Message], traits: Traits, call_count: int = 0) -> tuple[list[Message], CallNotes]:
+    """Set the ids that the target takes, the names of results, and the signature each step's first call must have.
+
+    `call_count` is the number of calls before these messages.
+    """
     calls: dict[str, ToolCall] = {}
+    aliases: dict[str, str] = {}
     waiting: list[str] = []
     """Ids of calls that have no result yet."""
     named, notes = [*messages], CallNotes()
@@ -60,12 +64,17 @@ def name_calls(messages: list[Message], traits: Traits) -> tuple[list[Message], 
                     notes.in_pairs = False
                 calls[call_id] = part
                 waiting.append(call_id)
-                now = _alias_call(part, traits, None if is_signed else notes.unsigned)
+                alias = aliases[call_id] = _find_alias(part, traits, call_count)
+                call_count += 1
+                now = _alias_call(part, alias, None if is_signed else notes.unsigned)
                 is_signed = True
             elif isinstance(part, ToolResult):
                 if not waiting or waiting.pop(0) != part.call_id or role == "assistant":
                     notes.in_pairs = False
-                now = _alias_result(part, calls.get(part.call_id), traits, notes.renamed)
+                alias = aliases.get(part.call_id)
+                if alias is None:
+                    alias = alias_id(part.call_id, traits) if traits.sends_ids else ""
+                now = _alias_result(part, alias, calls.get(part.call_id), traits, notes.renamed)
             else:
                 if waiting and role != "assistant":
                     notes.in_pairs = False
@@ -78,18 +87,25 @@ def name_calls(messages: list[Message], traits: Traits) -> tuple[list[Message], 
     return named, notes
 
 
-def _alias_call(call: ToolCall, traits: Traits, unsigned: list[ToolCall] | None) -> ToolCall:
-    """Return a call with the id the target takes; with `unsigned`, also add a missing signature and list the call."""
-    call_id = alias_id(call.id, traits) if traits.sends_ids else ""
+def _find_alias(call: ToolCall, traits: Traits, number: int) -> str:
+    """Return the id that the target takes for a call with that number in the conversation."""
+    if traits.id_template:
+        return traits.id_template.format(name=call.name, number=number)
+    return alias_id(call.id, traits) if traits.sends_ids else ""
+
+
+def _alias_call(call: ToolCall, call_id: str, unsigned: list[ToolCall] | None) -> ToolCall:
+    """Return a call with that id; with `unsigned`, also add a missing signature and list the call."""
     if unsigned is not None and call.signature is None:
         unsigned.append(call)
         return structs.replace(call, id=call_id, signature=SKIP_SIGNATURE)
     return structs.replace(call, id=call_id) if call_id != call.id else call
 
 
-def _alias_result(result: ToolResult, call: ToolCall | None, traits: Traits, renamed: list[ToolResult]) -> ToolResult:
-    """Return a result with the id, name and form of its call, as the target takes them."""
-    call_id = alias_id(result.call_id, traits) if traits.sends_ids else ""
+def _alias_result(
+    result: ToolResult, call_id: str, call: ToolCall | None, traits: Traits, renamed: list[ToolResult]
+) -> ToolResult:
+    """Return a result with that id, and with the name and form of its call, as the target takes them."""
     name, form = result.name, result.form
     if call is not None:
         if name and name != call.name:

@@ -233,12 +233,34 @@ def _to_budget(
     return Thinking(budget=budget, visible=visible)
 
 
+def _to_switch(
+    thinking: Thinking, requested: Effort | None, visible: bool | None, adaptation: Adaptation
+) -> Thinking | None:
+    """Turn thinking on or off, with an effort or a budget if the target has a field for it."""
+    traits = adaptation.traits
+    if requested == "none":
+        return Thinking(mode="disabled", visible=visible)
+    if not _list_set_fields(thinking):
+        return Thinking(visible=visible) if visible is not None else None
+    if thinking.budget is not None and thinking.budget > 0 and traits.budget_member:
+        return Thinking(mode="enabled", budget=thinking.budget, visible=visible)
+    if traits.efforts and requested is not None:
+        _report_budget(thinking, adaptation)
+        effort = _find_nearest_effort(requested, adaptation, _list_set_fields(thinking))
+        return Thinking(mode="enabled", effort=effort, visible=visible)
+    for name in _list_set_fields(thinking):
+        if name != "mode":
+            adaptation.ledger.report_approximated_field(f"thinking.{name}", "the target only turns thinking on or off")
+    return Thinking(mode="enabled", visible=visible)
+
+
 _ADAPTERS = {
     "effort": _to_effort,
     "adaptive": _to_adaptive,
     "enabled": _to_enabled,
     "level": _to_level,
     "budget": _to_budget,
+    "switch": _to_switch,
 }
 
 

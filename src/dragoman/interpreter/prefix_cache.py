@@ -48,6 +48,11 @@ class Prefix(Struct, frozen=True, eq=False):
     unnamed: int = 0
     """Its numbers of runs of assistant messages and of calls without an id; generated ids are numbered by them."""
 
+    @property
+    def call_count(self) -> int:
+        """Its number of calls."""
+        return len(self.ids) + self.unnamed
+
     def find_end(self, messages: tuple[Message, ...]) -> int:
         """Return the index of the first message after the prefix.
 

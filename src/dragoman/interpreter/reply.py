@@ -244,7 +244,7 @@ class EventAdapter(ReplyAdapter):
                 return []
             return [*self._release(opened), events.PartEnded(self._next_index - 1, complete)]
         if opened.kind is Reasoning and not opened.is_signed and opened.index is not None:
-            envelope = self.seal_unsigned()
+            envelope = self.seal_unsigned(opened.part)
             if envelope is not None:
                 return [events.PartSigned(opened.index, envelope), events.PartEnded(opened.index, complete)]
         if opened.texts is not None and complete and not json.is_object("".join(opened.texts)):

@@ -222,13 +222,16 @@ class ReplyAdapter:
         self.ledger.report_dropped_field(field, reason, part, grade)
         return None
 
-    def seal_unsigned(self) -> Signature | None:
-        """Return the envelope that marks unsigned reasoning, so that it is not taken for the client's own vendor's."""
+    def seal_unsigned(self, part: AnyPart) -> Signature | None:
+        """Return the envelope that marks unsigned reasoning, so that it is not taken for the client's own vendor's.
+
+        It holds the spelling, so that the reasoning returns in the form it came in.
+        """
         client, capabilities = self.client, self.capabilities
         is_marked = "reasoning" in capabilities.signatures and not capabilities.unsigned_reasoning
         if self.source.issuer == client.issuer or not is_marked:
             return None
-        return seal_signature(Signature(self.source.issuer, UNSIGNED), "self", client.issuer)
+        return seal_signature(Signature(self.source.issuer, UNSIGNED, part.spelling), "self", client.issuer)
 
     def drop_fields(self, where: str, fields: dict[str, bytes], held_signature: Signature | None = None) -> None:
         """Report the fields of the part at `where`, except an item id that is sent with `held_signature`."""

@@ -143,7 +143,7 @@ class ResponseAdapter(ReplyAdapter):
         if signature is not None:
             held = self._adapt_part_signature(signature, part, type(part), adapted)
         elif type(part) is Reasoning:
-            held = self.seal_unsigned()
+            held = self.seal_unsigned(part)
         if extras is not None:
             is_held = type(part) is Reasoning and held is not None
             self.drop_fields(part.where, extras.fields, signature if is_held else None)

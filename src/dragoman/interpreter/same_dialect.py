@@ -15,7 +15,7 @@ from dragoman.core.request import Message, Request, Sampling, Thinking, count_le
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.adaptation import Adaptation, strip_platform, traits_for
+from dragoman.interpreter.adaptation import Adaptation, find_model_traits, strip_platform
 from dragoman.interpreter.foreign_fields import USUAL_VERBOSITY
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.parameters import adapt_thinking, disable_in_tool_loop
@@ -42,18 +42,19 @@ Edits = dict[str, bytes | None]
 def adapt_to_model(call: Call, dialect: Dialect, model: str, ledger: Ledger, cache: ToolsCache) -> Call:
     """Return the request as `model` accepts it; the same request if nothing must change or if it cannot be parsed."""
     try:
-        request = _parse_parameters(call, dialect, cache)
+        shorter = _drop_history(call, dialect)
+        request = dialect.parse_request(shorter, read_tools=lambda raw, where: cache.read(dialect, raw, where).tools)
     except (Problem, json.Malformed):
         return call  # the vendor reports what is wrong with it
     traits, is_known = _find_traits(dialect.name, model)
     adaptation = Adaptation(traits, ledger, dialect.issuer, model)
     adapted = _adapt_parameters(request, adaptation) if is_known else request
-    edits = find_parameter_edits(request, adapted, call, dialect, traits)
+    edits = find_parameter_edits(request, adapted, shorter, dialect, traits)
     if adaptation.instructions:
         edits |= _add_instructions(request, adaptation, dialect)
     if not edits:
         return call
-    _report_rest(edits, Document(call.body), ledger)
+    _report_rest(edits, Document(shorter.body), ledger)
     return structs.replace(call, body=edit(call.body, edits))
 
 
@@ -66,16 +67,15 @@ def _report_rest(edits: Edits, document: Document, ledger: Ledger) -> None:
             ledger.report_approximated(where, what, "informational")
 
 
-def _parse_parameters(call: Call, dialect: Dialect, cache: ToolsCache) -> Request:
-    """Parse a request without its history, of which only the last turns are kept."""
+def _drop_history(call: Call, dialect: Dialect) -> Call:
+    """Return a request with only the last turns of its history: its parameters are read in every later step."""
     body, name = call.body, dialect.history
     start = array.find_top_array(body, name)
     found = array.read_items(body, name, start) if start is not None else None
     if start is not None and found is not None and len(found[0]) > _LAST_TURNS:
         items, tail = found
         body = body[:start] + b",".join(items[-_LAST_TURNS:]) + body[len(body) - tail :]
-    shorter = Call(body, call.model, call.stream)
-    return dialect.parse_request(shorter, read_tools=lambda raw, where: cache.read(dialect, raw, where).tools)
+    return Call(body, call.model, call.stream)
 
 
 @lru_cache(maxsize=1024)
@@ -86,7 +86,7 @@ def _find_traits(name: str, model: str) -> tuple[Traits, bool]:
     the strictest traits of the vendor do not.
     """
     dialect = dialect_named(name)
-    found = traits_for(name, model)
+    found = find_model_traits(name, model)
     is_own = bool(dialect.api.model_names) and re.match(dialect.api.model_names, strip_platform(model)) is not None
     is_known = is_own or found is not dialect.traits[-1][1]
     if found.reasoning_text:  # a compatible server: it takes more than the vendor's own models
@@ -102,9 +102,12 @@ def _adapt_parameters(request: Request, adaptation: Adaptation) -> Request:
         thinking = adapt_thinking(request, adaptation)
         if thinking is not None and thinking.mode == "adaptive" and request.thinking and not request.thinking.mode:
             thinking = structs.replace(thinking, mode=None)  # an effort needs no mode
-    if thinking is not None and thinking.mode == "enabled":
+    # Claude's manual thinking; compatible servers have a mode of that name too.
+    is_manual = thinking is not None and thinking.mode == "enabled" and not traits.reasoning_text
+    if thinking is not None and is_manual:
         thinking = disable_in_tool_loop(request.messages, thinking, request, ledger)
-    adaptation.can_force = traits.forced_choice and (thinking is None or thinking.mode != "enabled")
+        is_manual = thinking.mode == "enabled"
+    adaptation.can_force = traits.forced_choice and not is_manual
     if choice is not None and choice.mode == "required" and not adaptation.can_force:
         choice = adapt_choice(choice, request.tools, request.tools, adaptation)
     verbosity = request.verbosity
@@ -126,8 +129,8 @@ def _takes_thinking(request: Request, adaptation: Adaptation) -> bool:
     traits, thinking = adaptation.traits, request.thinking
     if traits.tools_need_no_effort and request.tools:
         return thinking is not None and thinking.effort == "none"
-    if thinking is None:
-        return True
+    if thinking is None or (thinking.extras is not None and traits.reasoning_text):
+        return True  # a compatible server knows the form that the client wrote
     mode, effort, budget = thinking.mode, thinking.effort, thinking.budget
     if mode == "disabled":
         has_high_effort = effort in _HIGHEST_EFFORTS or (effort is not None and effort not in traits.efforts)
@@ -153,7 +156,8 @@ def find_parameter_edits(request: Request, adapted: Request, call: Call, dialect
     """Return the edits after which the body has the adapted parameters."""
     fields = _list_changed(request, adapted)
     # These have several names or values with one meaning in the core, of which the model may take only one.
-    if request.sampling.max_tokens is not None and not traits.takes_both_limits:
+    limits = [pointer for pointer in dialect.pointers[_LIMIT] if not pointer.startswith(_WRAPPED)]
+    if len(limits) > 1 and request.sampling.max_tokens is not None and not traits.takes_both_limits:
         fields.add(_LIMIT)
     if adapted.thinking is not None and adapted.thinking.mode == "disabled":
         fields.add("thinking.mode")

@@ -169,7 +169,10 @@ def _restore_parts(
                 finished.append(Reasoning(redacted=True, signature=signature, where=part.where))
             else:
                 is_kept = bool(signature.value or (signature.issuer and signature.issuer == unsigned_issuer))
-                finished.append(structs.replace(part, signature=signature if is_kept else None))
+                if not is_kept and isinstance(part, Reasoning):
+                    finished.append(structs.replace(part, signature=None, spelling=signature.item))
+                else:
+                    finished.append(structs.replace(part, signature=signature if is_kept else None))
         elif waiting is not None and isinstance(part, ToolCall):
             finished.append(structs.replace(part, signature=part.signature or waiting))
             waiting = None

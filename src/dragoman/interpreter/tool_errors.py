@@ -196,10 +196,10 @@ _IDS = ("tool_call_id", "tool_use_id", "call_id", "id")
 class SentRequest:
     """The request that was sent to an upstream, and how to find the client's own names for it."""
 
-    def __init__(self, body: bytes, dialect: str, model: str, undo: Undo) -> None:
+    def __init__(self, body: bytes, dialect: str, model: str, undo: Undo, server: str = "") -> None:
         self.document = json.peek(body)
         self.undo = undo
-        self.traits = traits_for(dialect, model)
+        self.traits = traits_for(dialect, model, "", server)
 
     def find_chain(self, where: str) -> list[tuple[str, Any]]:
         """Return the values along a pointer, each with its key or index; tokens that match nothing are skipped."""

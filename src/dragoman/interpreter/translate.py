@@ -89,7 +89,7 @@ class ParsedRequest:
         """Translate the request with the media fetched for its links; raise `MissingLinks` for those to be fetched."""
         task = self._task
         source, target = task.source, task.target
-        traits = traits_for(target.name, task.model or self.request.model)
+        traits = traits_for(target.name, task.model or self.request.model, "", task.server)
         request = self._restore_signatures(traits)
         ledger = open_request_ledger(source, task.call.body)
         whole = request
@@ -142,6 +142,7 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
     links: Links | None = None,
     text_calls: TextCalls = "",
     cache_marks: bool = False,
+    server: str = "",
 ) -> Translation:
     """Translate a request of the dialect `source` to `target`, for its model `model` (the request's own if empty).
 
@@ -150,11 +151,12 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
     With `links`, media that the target does not fetch itself is replaced by its fetched content; `MissingLinks` is
     raised for links that must be fetched first. With `text_calls`, the target has no tool support: tools are described
     in the prompt, and calls are parsed from the model's text. With `cache_marks`, a request without any cache mark gets
-    some if the target caches only what is marked.
+    some if the target caches only what is marked. `server` names a row of the target's `servers`, such as "vllm" for
+    Chat; without it the row is found by the model.
     """
     source_dialect, target_dialect = dialect_named(source), dialect_named(target)
     task = TranslationTask(
-        call, source_dialect, target_dialect, model, form, strict, signer, links, text_calls, cache_marks
+        call, source_dialect, target_dialect, model, form, strict, signer, links, text_calls, cache_marks, server=server
     )
     return parse_request(task).translate(links)
 
@@ -219,7 +221,7 @@ def _translate_as_text(task: TranslationTask, links: Links | None) -> Translatio
     call = adapt_own(task, ledger, CACHES.tools) if source is target else task.call
     request = source.parse_request(call)
     model = task.model or request.model
-    traits = traits_for(target.name, model, task.text_calls)
+    traits = traits_for(target.name, model, task.text_calls, task.server)
     whole = complete_request(request, source, ledger)
     if source is target:
         prompt = describe_tools(whole, source.issuer, traits, ledger)

@@ -163,3 +163,5 @@ class TranslationTask(Struct, frozen=True):
     cache_marks: bool = False
     exact: bool = False
     """In its own dialect, only the model's name is changed."""
+    server: str = ""
+    """The name of the server's row in the target dialect; "" to find it by the model."""

@@ -2,9 +2,11 @@
 
 import asyncio
 from functools import partial
+from re import Pattern
+from typing import Any
 
 from dragoman.core.problems import Problem
-from dragoman.dialects.record import Call
+from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.gateway.agents.toolset import TOOLS_HEADER
 from dragoman.gateway.client_request import (
@@ -24,6 +26,7 @@ from dragoman.gateway.record import Record
 from dragoman.http.exchange import ClientDisconnected, Exchange
 from dragoman.http.message import Headers, Request
 from dragoman.http.rejection import RejectionResponse
+from dragoman.interpreter.other_format import convert_request, find_siblings
 from dragoman.interpreter.translate import CACHES
 from dragoman.server.auth import Key, parse_strict
 from dragoman.server.endpoints import stored
@@ -56,6 +59,10 @@ _UNPARSED_TYPES = (
 """Content types of files, which are forwarded without being parsed."""
 
 
+_TOOLS = b'"tools"'
+_HEAD = 1024
+
+
 class App:
     """Handles every request of the server."""
 
@@ -81,6 +88,7 @@ class App:
         vendor_headers = (dialect.api.forwarded_headers for dialect in DIALECTS.values())
         self._forwarded_headers = frozenset({"idempotency-key"}).union(*vendor_headers)
         """Client headers that are forwarded because they select vendor features. They never include credentials."""
+        self._siblings = find_siblings(DIALECTS.values())
         self._duplicate_keys = DuplicateKeyChecker(CACHES)
         endpoints = Endpoints(services, self._background, self._read_request)
         self._handlers: dict[str, EndpointHandler] = {**endpoints.handlers, "generate": self._generate}
@@ -172,7 +180,7 @@ class App:
         """Answer a request for a model's response."""
         request, options = self._read_request(exchange.request, path, key)
         call = request.call
-        record.model, record.stream = call.model, call.stream
+        record.model, record.stream, record.losses = call.model, call.stream, request.losses
         if not key.allows(call.model):
             raise Problem("permission", f"this API key is not allowed to use the model {call.model!r}")
         self._quotas.acquire(key)
@@ -214,7 +222,11 @@ class App:
             value = require_distinct_keys(body)
         else:
             value = self._duplicate_keys.require_distinct(body, dialect_named(path.dialect))
-        if path.convert is not None:
+        strict = parse_strict(headers.get("x-dragoman-strict"), default=self._services.strict)
+        losses = ()
+        if (other := self._find_other_format(value, path.dialect)) is not None:
+            body, losses = convert_request(Call(body), other, dialect_named(path.dialect), strict)
+        elif path.convert is not None and (path.other_tools is None or _has_tools(body, path.other_tools)):
             body = path.convert(body)
         if path.in_session:
             call, options = parse_session_request(body)
@@ -229,7 +241,8 @@ class App:
             dialect=path.dialect,
             call=call,
             framing="array" if is_json_array else "sse",
-            strict=parse_strict(headers.get("x-dragoman-strict"), default=self._services.strict),
+            strict=strict,
+            losses=losses,
             owner=key.name,
             headers=() if self._forwarded_headers.isdisjoint(headers) else self._select_headers(request.headers),
             target=drop_key_from_target(request.target) if path.queried and "?" in request.target else "",
@@ -238,9 +251,23 @@ class App:
         )
         return client_request, options
 
+    def _find_other_format(self, value: Any, dialect: str) -> Dialect | None:
+        """Return the dialect whose history a body has instead of its endpoint's; None for an ordinary body."""
+        siblings = self._siblings.get(dialect)
+        if not siblings or not isinstance(value, dict) or DIALECTS[dialect].history in value:
+            return None
+        return next((other for other in siblings if other.history in value), None)
+
     def _select_headers(self, headers: Headers) -> Headers:
         """Return the headers that are forwarded to an upstream of the client's own dialect."""
         return tuple(header for header in headers if header[0] in self._forwarded_headers)
+
+
+def _has_tools(body: bytes, form: Pattern[bytes]) -> bool:
+    """Return whether a body has tools in a form. Most clients send the tools first or last."""
+    at = body.find(_TOOLS, 0, _HEAD)
+    at = at if at >= 0 else body.rfind(_TOOLS)
+    return at >= 0 and form.search(body, at) is not None
 
 
 def drop_key_from_target(target: str) -> str:

@@ -142,6 +142,7 @@ async def open_gateway_services(
             frozenset(name for name, table in config.upstreams.items() if table.cache_marks == "off"),
             frozenset(name for name, table in config.upstreams.items() if table.passthrough == "exact"),
             other_apis,
+            {name: KINDS[table.kind].find_server(table) for name, table in config.upstreams.items()},
         )
         routes = Routes(upstreams, config.models, config.agents)
         conversations = await stack.enter_async_context(open_conversation_loader(config))

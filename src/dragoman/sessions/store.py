@@ -226,10 +226,14 @@ def _delete_old(cursor: Cursor, limit: int) -> int:
     return len(keys)
 
 
+def state_folder() -> Path:
+    """Return the folder of this program in the user's state directory."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "dragoman"
+
+
 def default_url() -> str:
     """Return the default URL of the store: a file in the user's state directory."""
-    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return f"sqlite:///{state}/dragoman/sessions.sqlite3"  # an absolute path, so four slashes in all
+    return f"sqlite:///{state_folder()}/sessions.sqlite3"  # an absolute path, so four slashes in all
 
 
 def open_store(url: str) -> Store:

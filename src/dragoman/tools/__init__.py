@@ -5,6 +5,7 @@ result.
 """
 
 from dragoman.former_names import keep_attributes, keep_parameters
+from dragoman.tools.context import RunContext
 from dragoman.tools.executor import Executor, Spill
 from dragoman.tools.handler import (
     Flags,
@@ -37,6 +38,7 @@ __all__ = [  # noqa: RUF022  grouped by what they are for
     "ToolDefinitionError",
     "ToolFailure",
     "Invocation",
+    "RunContext",
     "invocation",
     "Registry",
     "Executor",

@@ -10,7 +10,7 @@ import dataclasses
 import inspect
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import (
     Annotated,
     Any,
@@ -25,6 +25,8 @@ from typing import (
 )
 
 from msgspec import Meta, Struct
+
+from dragoman.tools.custom_types import adapt_leaf, build_union
 
 _PARAMETER_SECTIONS = (
     "args",
@@ -159,9 +161,11 @@ class AnnotationReader:
             return Annotated[(kind, *metas)] if metas else kind
         if origin is Literal or not arguments:
             self._collect_class(annotation)
-            return annotation
+            return adapt_leaf(annotation)
+        if origin is Iterable:
+            return list[self.to_msgspec_type(arguments[0])]
         if origin in _UNIONS:
-            return Union[tuple(self.to_msgspec_type(each) for each in arguments)]  # noqa: UP007  a union of a variable number of types has no other form
+            return build_union(tuple(self.to_msgspec_type(each) for each in arguments))
         try:
             return origin[tuple(self.to_msgspec_type(each) for each in arguments)]
         except TypeError:

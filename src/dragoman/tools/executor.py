@@ -31,6 +31,7 @@ from dragoman.tools.results import (
     build_refusal,
     build_result,
     parse_output,
+    reads_files,
     trim_output,
 )
 from dragoman.tools.workers import CallRecord, CallTimeoutError, StuckError, WorkerPool
@@ -76,6 +77,8 @@ class Executor:
         self._spill = spill
         self.owner = ""
         """The caller that calls are run for (`Invocation.owner`)."""
+        self.deps: tuple[Any, ...] = ()
+        """The dependencies that tools get through a `RunContext` parameter (`Invocation.deps`)."""
         self._explain_missing = explain_missing
         """Returns why the tool of that name is not available at present; "" if it does not know the name."""
         self._workers = WorkerPool(MAX_STUCK)
@@ -87,11 +90,12 @@ class Executor:
     def __repr__(self) -> str:
         return f"<Executor of {self.registry!r}, {self._concurrency} at once, {self._timeout:g} s each>"
 
-    def of(self, registry: Registry | None = None, owner: str = "") -> Self:
-        """Return an executor for another registry or owner that shares the limits and the cache of this one."""
+    def of(self, registry: Registry | None = None, owner: str = "", deps: tuple[Any, ...] = ()) -> Self:
+        """Return an executor for another registry, owner or dependencies that shares the limits and the cache."""
         other = copy(self)
         other.registry = self.registry if registry is None else registry
         other.owner = owner or self.owner
+        other.deps = deps or self.deps
         return other
 
     async def execute(self, call: ToolCall, key: str = "") -> ToolResult:
@@ -145,8 +149,8 @@ class Executor:
     def _build_invocation(self, call: ToolCall, key: str, untainted: bool) -> Invocation:
         outer = invocation()
         if outer is None:
-            return Invocation(call, key, 0, untainted, self.owner)
-        return Invocation(call, key, outer.depth + 1, untainted, self.owner or outer.owner)
+            return Invocation(call, key, 0, untainted, self.owner, self.deps)
+        return Invocation(call, key, outer.depth + 1, untainted, self.owner or outer.owner, self.deps or outer.deps)
 
     def can_run(self, call: ToolCall) -> bool:
         """Return whether the tool of a call exists and accepts its arguments."""
@@ -208,8 +212,9 @@ class Executor:
         """Return the execution of a call that ended, with its output cut to the limits."""
         call = current.call
         try:
-            value = parse_output(ended.value)
-        except (TypeError, ValueError, RecursionError) as error:
+            reads = reads_files(ended.value)
+            value = await asyncio.to_thread(parse_output, ended.value) if reads else parse_output(ended.value)
+        except (TypeError, ValueError, RecursionError, OSError) as error:
             errors.append(error)
             message = f"{handler.name} ran, but what it returned cannot be told: {_error_message(error)}"
             return build_refusal(call, handler, "error", message)

@@ -124,6 +124,8 @@ class Invocation(Struct, frozen=True):
     """Third parties cannot have influenced the call: no untrusted output was read before, or the user wrote its URL."""
     owner: str = ""
     """The caller that the call is run for; data that a tool stores for one owner is not visible to others."""
+    deps: tuple[Any, ...] = ()
+    """The dependencies of the run, which tools get through a `RunContext` parameter."""
 
 
 _INVOCATION: ContextVar[Invocation | None] = ContextVar("dragoman_tool_invocation", default=None)

@@ -10,6 +10,8 @@ import asyncio
 import base64
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
+from mimetypes import guess_type
+from pathlib import Path, PurePath
 from typing import Any, Literal, assert_never, cast
 
 import msgspec
@@ -20,6 +22,8 @@ from dragoman.tools.handler import Handler
 
 _PARTS = (Text, Data, Media, Opaque)
 _BYTES = (bytes, bytearray, memoryview)
+_UNKNOWN_TYPE = "application/octet-stream"
+_MAX_FILE = 64 << 20
 _MAGIC: tuple[tuple[int, bytes, MediaKind, str], ...] = (
     (0, b"\x89PNG\r\n\x1a\n", "image", "image/png"),
     (0, b"\xff\xd8\xff", "image", "image/jpeg"),
@@ -43,13 +47,22 @@ class ToolOutput(Struct, frozen=True):
     failed: bool = False
 
 
+def reads_files(value: Any) -> bool:
+    """Return whether converting the return value of a tool reads a file."""
+    items = cast("list[Any]", value) if isinstance(value, list | tuple) else [value]
+    return any(isinstance(item, PurePath) for item in items)
+
+
 def parse_output(value: Any) -> ToolOutput:
-    """Convert the return value of a tool; raises `TypeError` or `ValueError` for a value that is not text or JSON."""
+    """Convert the return value of a tool.
+
+    Raises `TypeError` or `ValueError` for a value that is not text, media or JSON, `OSError` for a missing file.
+    """
     if isinstance(value, ToolResult):
         return ToolOutput(tuple(map(_to_part, value.content)), value.failed)
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):  # pyright: ignore[reportUnknownArgumentType]
         items = cast("list[Any]", value)
-        if any(isinstance(item, (*_PARTS, *_BYTES)) for item in items):
+        if any(isinstance(item, (*_PARTS, *_BYTES, PurePath)) or _is_image(item) for item in items):
             return ToolOutput(tuple(_to_part(item) for item in items))
     return ToolOutput((_to_part(value),))
 
@@ -63,7 +76,11 @@ def _to_part(value: Any) -> Content:
         return Text(text=replace_surrogates(str(value)))
     if isinstance(value, _BYTES):
         return _media_from_bytes(bytes(cast("bytes", value)))
-    return Data(json=msgspec.json.encode(value, enc_hook=_dump_model))
+    if isinstance(value, PurePath):
+        return _media_from_file(Path(value))
+    if _is_image(value):
+        return _media_from_bytes(value._repr_png_())
+    return Data(json=msgspec.json.encode(value, enc_hook=dump_model))
 
 
 def replace_surrogates(text: str) -> str:
@@ -77,8 +94,20 @@ def replace_surrogates(text: str) -> str:
     return text
 
 
-def _media_from_bytes(data: bytes) -> Content:
-    """Return bytes as media of the type that their first bytes show, or as text if they are UTF-8."""
+def _is_image(value: Any) -> bool:
+    """Return whether a value can be drawn as PNG, as images of Pillow and other objects that notebooks show."""
+    return callable(getattr(value, "_repr_png_", None)) and not isinstance(value, type)
+
+
+def _media_from_file(path: Path) -> Content:
+    if (size := path.stat().st_size) > _MAX_FILE:
+        raise ValueError(f"{path.name} has {size:,} bytes; at most {_MAX_FILE:,} can be returned")
+    media_type, _ = guess_type(path.name)
+    return _media_from_bytes(path.read_bytes(), media_type or _UNKNOWN_TYPE)
+
+
+def _media_from_bytes(data: bytes, other_type: str = _UNKNOWN_TYPE) -> Content:
+    """Return bytes as media of the type that their first bytes show, as text if they are UTF-8, or as a document."""
     for at, magic, kind, media_type in _MAGIC:
         if data.startswith(magic, at):
             return Media(kind=kind, media_type=media_type, source=Inline(base64.b64encode(data).decode()))
@@ -86,10 +115,10 @@ def _media_from_bytes(data: bytes) -> Content:
         return Text(text=data.decode())
     except UnicodeDecodeError:
         source = Inline(base64.b64encode(data).decode())
-        return Media(kind="document", media_type="application/octet-stream", source=source)
+        return Media(kind="document", media_type=other_type, source=source)
 
 
-def _dump_model(value: Any) -> Any:
+def dump_model(value: Any) -> Any:
     """Return the data of a pydantic model or any other object with `model_dump`."""
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):

@@ -8,7 +8,7 @@ tool is made.
 import inspect
 import re
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Annotated, Any, Generic, ParamSpec, TypeVar, Union, Unpack, cast, get_type_hints, overload
 
@@ -18,7 +18,11 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from dragoman.core.request import Tool
 from dragoman.tools.annotations import AnnotationReader, allows_none, parse_docstring
 from dragoman.tools.arguments import InvalidArgumentsError, format_error, format_errors
+from dragoman.tools.context import build_context, check_context_type, context_type_of
+from dragoman.tools.custom_types import REF_TEMPLATE, decode, hoist_definitions, schema_of
+from dragoman.tools.generators import run_async_generator, run_generator
 from dragoman.tools.handler import Flags, Handler, ToolDefinitionError, is_async
+from dragoman.tools.results import dump_model
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,6 +38,8 @@ class FunctionTool(Handler, Generic[P, R], frozen=True, kw_only=True):
     """A tool made from a function; calling it calls the function."""
 
     function: Callable[P, R]
+    contexts: Mapping[str, Any] = {}
+    """The types of the dependencies that its `RunContext` parameters need, by parameter."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function directly, without validation of the arguments."""
@@ -65,15 +71,20 @@ def _make_tool(function: Callable[..., Any], name: str, description: str, flags:
     if _is_method(function):
         reason = "it is a method without an object: use the method of an object, tool(thing.method)"
         raise ToolDefinitionError(f"tool {called!r}: {reason}")
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise ToolDefinitionError(f"tool {called!r} is a generator, which is not supported: return a list")
     try:
         signature = _Signature(function)
     except ToolDefinitionError as error:
         raise ToolDefinitionError(f"tool {called!r}: {error}") from None
     description = description or signature.description
     definition = Tool(name=called, description=description, parameters=msgspec.json.encode(signature.schema))
-    return FunctionTool(definition=definition, run=signature.run, convert=signature.convert, function=function, **flags)
+    return FunctionTool(
+        definition=definition,
+        run=signature.run,
+        convert=signature.convert,
+        function=function,
+        contexts=signature.contexts,
+        **flags,
+    )
 
 
 def _is_method(function: Callable[..., Any]) -> bool:
@@ -95,14 +106,26 @@ class _Signature:
         self._signature = inspect.Signature(list(self._parameters.values()))
         self._annotations = AnnotationReader()
         hints = _read_hints(function)
+        self.contexts = {name: kind for name in hints if (kind := context_type_of(hints[name])) is not ...}
+        for kind in self.contexts.values():
+            check_context_type(kind)
+        self._fields = {name: each for name, each in self._parameters.items() if name not in self.contexts}
         fields: list[tuple[str, Any, Any]] = []
-        for name, parameter in self._parameters.items():
+        for name, parameter in self._fields.items():
             if name not in hints:
                 raise ToolDefinitionError(f"parameter {name!r} has no type: annotate it (Any takes everything)")
             fields.append(self._build_field(parameter, hints[name], text.parameters.get(name, "")))
         self._struct = self._build_struct(fields)
         self.schema = self._build_schema()
-        self.run = self._run_async if is_async(function) else self._run
+        self.run = self._choose_runner(function)
+
+    def _choose_runner(self, function: Callable[..., Any]) -> Callable[[inspect.BoundArguments], Any]:
+        target = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004  an object with `__call__`
+        if inspect.isasyncgenfunction(target):
+            return self._run_async_generator
+        if inspect.isgeneratorfunction(target):
+            return self._run_generator
+        return self._run_async if is_async(function) else self._run
 
     def _build_field(self, parameter: inspect.Parameter, annotation: Any, description: str) -> tuple[str, Any, Any]:
         try:
@@ -126,22 +149,24 @@ class _Signature:
         """Return a struct type with a field for each parameter; an unsupported type raises with the parameter name."""
         for field in fields:
             try:
-                msgspec.json.schema_components([_define_struct([field])])
+                msgspec.json.schema_components([_define_struct([field])], schema_hook=schema_of)
             except (TypeError, ValueError, NameError, RecursionError) as error:
                 reason = str(error).splitlines()[-1].strip()
                 raise ToolDefinitionError(f"the type of parameter {field[0]!r} is not supported: {reason}") from None
         return _define_struct(fields)
 
     def _build_schema(self) -> dict[str, Any]:
-        (root,), components = msgspec.json.schema_components([self._struct], ref_template="#/$defs/{name}")
+        (root,), components = msgspec.json.schema_components(
+            [self._struct], schema_hook=schema_of, ref_template=REF_TEMPLATE
+        )
         schema = components.pop(root["$ref"].removeprefix("#/$defs/"))
         del schema["title"]
-        for name, parameter in self._parameters.items():
+        for name, parameter in self._fields.items():
             default = _encode_default(parameter.default, self._struct, name)
             if default is not UNSET:
                 schema["properties"][name]["default"] = default
         self._annotations.add_descriptions(components)
-        return schema | ({"$defs": components} if components else {})
+        return hoist_definitions(schema | ({"$defs": components} if components else {}))
 
     def convert(self, arguments: Any) -> inspect.BoundArguments:
         """Convert valid JSON arguments to typed values and bind them to the parameters."""
@@ -149,22 +174,34 @@ class _Signature:
             values = self._to_struct(arguments)
         except msgspec.ValidationError as error:
             raise InvalidArgumentsError(format_errors([_format_validation_error(str(error))])) from None
-        given = {name: value for name in self._parameters if (value := getattr(values, name)) is not UNSET}
+        given = {name: value for name in self._fields if (value := getattr(values, name)) is not UNSET}
         return inspect.BoundArguments(self._signature, OrderedDict(given))
 
     def _to_struct(self, arguments: Any) -> Struct:
         try:
             # JSON keys are always strings: `str_keys` parses the keys of, for example, dict[int, str].
-            return msgspec.convert(arguments, self._struct, str_keys=True)
+            return msgspec.convert(arguments, self._struct, str_keys=True, dec_hook=decode)
         except msgspec.ValidationError:
             # 3.0 is an integer in JSON Schema, and vendors that store numbers as doubles send it for 3.
-            return msgspec.convert(_with_integers(arguments), self._struct, str_keys=True)
+            return msgspec.convert(_with_integers(arguments), self._struct, str_keys=True, dec_hook=decode)
 
-    def _run(self, bound: inspect.BoundArguments) -> Any:
+    def _call(self, bound: inspect.BoundArguments) -> Any:
+        """Call the function, with the context of the current call for the parameters that take one."""
+        for name, kind in self.contexts.items():
+            bound.arguments[name] = build_context(kind)
         return self._function(*bound.args, **bound.kwargs)
 
+    def _run(self, bound: inspect.BoundArguments) -> Any:
+        return self._call(bound)
+
     async def _run_async(self, bound: inspect.BoundArguments) -> Any:
-        return await self._function(*bound.args, **bound.kwargs)
+        return await self._call(bound)
+
+    def _run_generator(self, bound: inspect.BoundArguments) -> Any:
+        return run_generator(self._call(bound))
+
+    async def _run_async_generator(self, bound: inspect.BoundArguments) -> Any:
+        return await run_async_generator(self._call(bound))
 
 
 def _read_parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -212,9 +249,9 @@ def _encode_default(default: Any, struct: type[Struct], name: str) -> Any:
         return UNSET
     try:
         # A round trip through JSON, which encodes NaN and infinity as null.
-        value = msgspec.json.decode(msgspec.json.encode(default))
+        value = msgspec.json.decode(msgspec.json.encode(default, enc_hook=dump_model))
         kind = {field.name: field.type for field in msgspec.structs.fields(struct)}[name]
-        msgspec.convert(value, kind)
+        msgspec.convert(value, kind, dec_hook=decode)
     except (TypeError, ValueError, RecursionError):
         return UNSET
     return value

@@ -1,11 +1,14 @@
 """The definition of an upstream kind: its settings, its dialects, and how to open an upstream of that kind."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from fnmatch import fnmatchcase
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from dragoman.dialects.record import ServerRow
+from dragoman.dialects.registry import dialect_named
 from dragoman.http.client import Outgoing
 from dragoman.upstreams.upstream import UpstreamSelector
 
@@ -40,6 +43,8 @@ class UpstreamTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Whether requests of clients without cache marks get some, where the model caches only what is marked."""
     passthrough: Literal["adapt", "exact"] = "adapt"
     """Whether requests in its own dialect are adapted to another model, or only get its name."""
+    server: str = ""
+    """The server program or vendor behind a compatible API, if the base URL does not say it."""
     connect: float = 10.0
     first_byte: float = 600.0
     idle: float = 300.0
@@ -70,6 +75,22 @@ class UpstreamKind(Struct, frozen=True, kw_only=True):
     """The environment variables that set another base URL in the vendor's clients."""
     client_urls: Callable[[UpstreamTable], tuple[str, ...]] | None = None
     """The base URLs that the vendor's clients use; only needed for clients that can be intercepted."""
+
+    @property
+    def servers(self) -> dict[str, ServerRow]:
+        """The servers that `server` can name, from the dialects of this kind."""
+        return {name: row for dialect in self.dialects for name, row in dialect_named(dialect).servers.items()}
+
+    def find_server(self, table: UpstreamTable) -> str:
+        """Return the name of an upstream's server, from its settings or the host of its base URL; "" if unknown."""
+        if table.server:
+            return table.server
+        site = urlsplit(table.base_url or self.base_url)
+        places = ((site.hostname or "").lower(), site.netloc.lower())
+        for name, row in self.servers.items():
+            if any(fnmatchcase(place, pattern) for pattern in row.hosts for place in places):
+                return name
+        return ""
 
     @property
     def key_variable(self) -> str:

@@ -121,6 +121,22 @@ def test_an_upstream_error_is_printed_with_advice_and_sets_the_exit_code(chat, p
     assert words in err
 
 
+def test_json_is_one_object_for_each_turn(chat):
+    prices = '[prices."gemini-3-flash"]\ninput = 1.0\noutput = 2.0\n'
+    code, out, _ = chat("--json", typed="call web_fetch\nfail 400\nhello\n", more=prices)
+    assert code == 1
+    called, failed, answered = map(json.loads, out.splitlines())
+    assert (called["text"], called["stop"], called["turns"]) == ("`````\nIt came to this.", "finished", 2)
+    assert [(each["name"], each["outcome"]) for each in called["calls"]] == [("web_fetch", "failed")]
+    assert called["calls"][0]["arguments"]["url"].startswith("https://example.invalid/")
+    assert called["cost"] > 0
+    assert (failed["stop"], failed["problem"]["kind"], failed["calls"]) == ("failed", "invalid_request", [])
+    assert answered["problem"] is None
+    assert answered["usage"]["output"] > 0
+    code, out, _ = chat("--json", "--once", "cut")
+    assert (code, json.loads(out)["finish"]) == (1, "length")
+
+
 def test_an_answer_that_is_cut_off_is_written_but_is_no_success(chat):
     code, out, err = chat("--once", "cut")
     assert (code, out) == (1, "This is\n")

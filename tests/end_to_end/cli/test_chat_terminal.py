@@ -223,3 +223,39 @@ def test_after_a_page_was_read_the_next_needs_approval_and_always_applies_to_its
             assert "← [4] web_fetch: denied" in seen.prompt()
             seen.type("/quit\n")
             assert seen.ended() == 0
+
+
+def test_lines_of_an_earlier_chat_are_recalled_unless_history_is_off(tmp_path):
+    up = "\x1b[A"
+    with chat(tmp_path, "--no-tools") as (seen, _):
+        seen.prompt()
+        seen.type("remember this\n")
+        assert "You said remember this." in seen.prompt()
+        seen.type(CTRL_D)
+        assert seen.ended() == 0
+    file = tmp_path / "dragoman" / "chat_history"
+    assert file.stat().st_mode & 0o777 == 0o600
+    with chat(tmp_path, "--no-tools") as (seen, _):
+        seen.prompt()
+        seen.type(f"{up}\n")
+        assert "You said remember this." in seen.prompt()
+    before = file.read_text()
+    with chat(tmp_path, "--no-tools", "--no-history") as (seen, _):
+        seen.prompt()
+        seen.type("forget this\n")
+        assert "You said forget this." in seen.prompt()
+    assert file.read_text() == before
+
+
+def test_a_message_in_triple_quotes_has_several_lines_and_the_line_after_a_turn_has_its_cost(tmp_path):
+    prices = '[prices."gemini-3-flash"]\ninput = 1.0\noutput = 2.0\n'
+    with chat(tmp_path, "--no-tools", more=prices) as (seen, _):
+        seen.prompt()
+        seen.type('"""one\n')
+        seen.expect("… ")
+        seen.type("two\n")
+        seen.expect("… ")
+        seen.type('three"""\n')
+        shown = seen.prompt()
+        assert "You said one\ntwo\nthree." in shown
+        assert re.search(r"tokens, cost 0\.\d{4}, \d", shown)

@@ -36,6 +36,12 @@ def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
         metavar="NAME",
         help="store the conversation under this name, and continue it if it exists",
     )
+    parser.add_argument(
+        "--json", action="store_true", help="write one JSON object for each turn instead of the answer, for scripts"
+    )
+    parser.add_argument(
+        "--no-history", dest="history", action="store_false", help="do not store typed lines for the arrow keys"
+    )
     parser.add_argument("--verbose", action="store_true", help="show calls and results in full")
     parser.set_defaults(run=run)
 

@@ -2,7 +2,7 @@
 
 import json
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, assert_never, cast
 
 from msgspec import Struct
@@ -127,6 +127,32 @@ def format_details(numbered: NumberedCall, limit: int | None = None) -> str:
 def format_question(numbered: NumberedCall) -> str:
     """Format a call for an approval question."""
     return format_details(numbered, _MAX_QUESTION)
+
+
+def format_json_turn(ended: RunEnded | Problem, calls: Iterable[NumberedCall]) -> str:
+    """Format a turn as one line of JSON: its answer, its calls, what it used, and its problem."""
+    problem = ended if isinstance(ended, Problem) else ended.problem
+    turn: dict[str, Any] = {"text": "", "stop": "failed", "finish": "other"}
+    if isinstance(ended, RunEnded):
+        used = ended.statistics
+        turn = {"text": ended.text, "stop": ended.stop, "finish": ended.finish.reason, "turns": used.turns}
+        turn |= {"usage": {"input": used.usage.input, "output": used.usage.output}}
+        turn |= {"cost": used.cost, "seconds": round(used.seconds, 3)}
+    turn["calls"] = [_view_call(each) for each in calls]
+    turn["problem"] = None if problem is None else {"kind": problem.kind, "message": problem.message}
+    return json.dumps(turn, ensure_ascii=False) + "\n"
+
+
+def _view_call(numbered: NumberedCall) -> dict[str, Any]:
+    execution = numbered.execution
+    try:
+        arguments: Any = json.loads(numbered.call.arguments or "{}")
+    except (ValueError, RecursionError):
+        arguments = numbered.call.arguments
+    view = {"name": numbered.call.name, "arguments": arguments, "outcome": None, "result": None}
+    if execution is not None:
+        view |= {"outcome": execution.outcome, "result": format_content(execution.result.content)}
+    return view
 
 
 def format_content(content: tuple[Content, ...]) -> str:

@@ -15,6 +15,7 @@ from dragoman.cli.chat.terminal import EventLoopThread, Interrupts, KeyboardRead
 from dragoman.cli.chat.turns import ChatTurns
 from dragoman.config import Config, load
 from dragoman.core.problems import Problem
+from dragoman.sessions.store import state_folder
 
 _CLOSE_SECONDS = 5.0
 """Seconds that servers and connections have to close."""
@@ -26,7 +27,7 @@ def run_chat(options: argparse.Namespace) -> int:
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
-    pretty = options.once is None and sys.stdin.isatty() and sys.stdout.isatty()
+    pretty = options.once is None and not options.json and sys.stdin.isatty() and sys.stdout.isatty()
     screen = Screen(sys.stdout, sys.stderr, pretty=pretty)
     chat_options = ChatOptions(
         model=options.model,
@@ -61,14 +62,16 @@ def _close(loop_thread: EventLoopThread[ChatSession]) -> bool:
 
 
 def _run_session(options: argparse.Namespace, loop_thread: EventLoopThread[ChatSession], screen: Screen) -> int:
-    terminal = Terminal(screen, KeyboardReader(screen) if screen.pretty else PipeReader(), Interrupts())
+    history = state_folder() / "chat_history" if options.history else None
+    terminal = Terminal(screen, KeyboardReader(screen, history) if screen.pretty else PipeReader(), Interrupts())
     with terminal.interrupts.handle_signals():
         prompt = sys.stdin.read().strip() if options.once == "-" else options.once
         if prompt is not None and not prompt.strip():
             # Some vendors reject an empty text, others invent an answer to it.
             raise Problem("invalid_request", "--once: the prompt is empty")
         session = loop_thread.open()
-        turns = ChatTurns(loop_thread, session, terminal, streams_text=prompt is None, verbose=options.verbose)
+        style = "json" if options.json else "stream" if prompt is None else "answer"
+        turns = ChatTurns(loop_thread, session, terminal, style, verbose=options.verbose)
         _print_welcome(session, screen)
         if prompt is None:
             commands = Commands(loop_thread, session, screen, turns.calls)

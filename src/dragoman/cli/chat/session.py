@@ -16,7 +16,7 @@ from dragoman.config import ANONYMOUS_NAME, Config
 from dragoman.core.parts import Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
-from dragoman.gateway.agents.settings import AgentCompaction
+from dragoman.gateway.agents.settings import AgentCompaction, build_price
 from dragoman.gateway.agents.toolset import AgentRegistry, ToolServers, build_compaction, build_limits
 from dragoman.gateway.conversations.runs import TurnStart, begin_turn, claim_conversation, save_turn, start_recording
 from dragoman.server import log
@@ -74,7 +74,7 @@ def find_assistant(services: AgentServices, name: str, *, interactive: bool) -> 
         compaction=_DEFAULT_COMPACTION if agent is None or not agent.compaction.context else agent.compaction,
         price=find_agent_price(services.config, name, services.gateway_services.gateway.routes)
         if agent is not None
-        else None,
+        else build_price(services.config.prices, name, *(target.model for target in targets)),
         tools=None if agent is None else agent.tools,
         is_simulated=any(services.config.upstreams[target.upstream.name].kind == "simulator" for target in targets),
     )

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future, wait
 from contextlib import AbstractAsyncContextManager, contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any, Generic, Protocol, TextIO, TypeVar
 
@@ -29,6 +30,9 @@ _STYLES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters of terminals, bidirectional controls and lone surrogates; tab and newline are allowed."""
 _CONTINUATION = "\\"
+_QUOTES = '"""'
+_MAX_HISTORY = 1000
+"""Typed lines that are kept for later chats."""
 _SIGNAL_EXIT_BASE = 128
 """A shell reports 128 plus the signal number as the exit code of a program that a signal ended."""
 T = TypeVar("T")
@@ -117,10 +121,14 @@ class LineReader(Protocol):
 
 
 class KeyboardReader:
-    """Reads lines from a terminal, with line editing if readline is available."""
+    """Reads lines from a terminal, with line editing if readline is available.
 
-    def __init__(self, screen: Screen) -> None:
+    With a `history` file the arrow keys recall lines of earlier chats.
+    """
+
+    def __init__(self, screen: Screen, history: Path | None = None) -> None:
         self._forget_last: Callable[[], None] = _do_nothing
+        self._store_lines: Callable[[int], None] = _ignore_count
         invisible = ("", "")
         with contextlib.suppress(ImportError):
             import readline  # noqa: PLC0415  not on every system; importing it enables line editing and history in `input`
@@ -128,6 +136,12 @@ class KeyboardReader:
             # readline does not count the characters between these two towards the width of the prompt.
             invisible = ("\x01", "\x02")
             self._forget_last = lambda: readline.remove_history_item(readline.get_current_history_length() - 1)
+            if history is not None and _open_history(history):
+                readline.set_history_length(_MAX_HISTORY)
+                with contextlib.suppress(OSError):
+                    readline.read_history_file(history)
+                    readline.write_history_file(history)  # cut to its maximum length
+                    self._store_lines = lambda count: readline.append_history_file(count, history)
         sign = "\u203a " if (sys.stdout.encoding or "").lower().replace("-", "") == "utf8" else "> "
         before, _, after = screen.style(sign, "bold", "cyan").partition(sign)
         self._prompt = sign
@@ -135,14 +149,16 @@ class KeyboardReader:
             self._prompt = f"{invisible[0]}{before}{invisible[1]}{sign}{invisible[0]}{after}{invisible[1]}"
 
     def read_line(self) -> str | None:
-        """Prompt for a line; a backslash at its end continues it on the next line."""
+        """Prompt for a line. It continues on the next line after a backslash at its end, or inside triple quotes."""
         lines: list[str] = []
         with contextlib.suppress(EOFError):
             while True:
                 line = input(self._prompt if not lines else "… ")
-                lines.append(line.removesuffix(_CONTINUATION))
-                if not line.endswith(_CONTINUATION):
-                    return "\n".join(lines)
+                lines.append(line)
+                if _is_complete(lines):
+                    with contextlib.suppress(OSError):
+                        self._store_lines(sum(bool(each) for each in lines))
+                    return _join_lines(lines)
         sys.stdout.write("\n")
         return None
 
@@ -158,6 +174,28 @@ class KeyboardReader:
             with contextlib.suppress(ValueError):
                 self._forget_last()
         return answer
+
+
+def _is_complete(lines: list[str]) -> bool:
+    if lines[0].startswith(_QUOTES):
+        return "".join(lines)[len(_QUOTES) :].rstrip().endswith(_QUOTES)
+    return not lines[-1].endswith(_CONTINUATION)
+
+
+def _join_lines(lines: list[str]) -> str:
+    if lines[0].startswith(_QUOTES):
+        return "\n".join(lines).strip().removeprefix(_QUOTES).removesuffix(_QUOTES).strip("\n")
+    return "\n".join(line.removesuffix(_CONTINUATION) for line in lines)
+
+
+def _open_history(file: Path) -> bool:
+    """Create the file of typed lines, readable by its owner only; return whether it can be written."""
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
+    except OSError:
+        return False
+    return True
 
 
 class PipeReader:
@@ -186,6 +224,10 @@ def discard_typed_input() -> None:
 
 
 def _do_nothing() -> None:
+    pass
+
+
+def _ignore_count(_count: int) -> None:
     pass
 
 

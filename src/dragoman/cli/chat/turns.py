@@ -2,8 +2,9 @@
 
 from concurrent.futures import CancelledError
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from time import monotonic
+from typing import Literal
 
 from dragoman.agent import (
     ApprovalAsked,
@@ -21,6 +22,7 @@ from dragoman.cli.chat.format import (
     describe_end,
     format_call,
     format_details,
+    format_json_turn,
     format_question,
     format_result,
     has_answer,
@@ -33,6 +35,8 @@ from dragoman.core.parts import AnyPart, Reasoning, Refusal, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.tools import Progress
 
+_SILENT_SECONDS = 10.0
+"""Seconds without a step after which the running calls are shown."""
 _PROGRESS_SECONDS = 1.0
 """Minimum seconds between two progress lines."""
 _ANSWERS = {word[:length]: word for word in ("yes", "no", "always", "show") for length in (1, len(word))} | {"": "no"}
@@ -43,26 +47,34 @@ def _pluralise(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+Style = Literal["stream", "answer", "json"]
+"""What is written of a turn: its text as it arrives, only the final answer, or a JSON object."""
+
+
 class ChatTurns:
-    """Runs turns and shows them; with `streams_text` the text is written as it arrives, else only the final answer."""
+    """Runs turns and shows them."""
 
     def __init__(
         self,
         loop_thread: EventLoopThread[ChatSession],
         session: ChatSession,
         terminal: Terminal,
+        style: Style = "stream",
         *,
-        streams_text: bool = True,
         verbose: bool = False,
     ) -> None:
         self._loop_thread, self._session = loop_thread, session
         self._screen, self._lines, self._interrupts = terminal.screen, terminal.lines, terminal.interrupts
-        self._streams_text, self._verbose = streams_text, verbose
+        self._streams_text, self._as_json, self._verbose = style == "stream", style == "json", verbose
         self.calls = CallList()
         self._parts: dict[int, AnyPart] = {}
         self._unshown_text = ""
         """Text since the last call; it becomes a note if a call follows, because only the final text is the answer."""
         self._last_progress = 0.0
+        self._running: dict[str, float] = {}
+        """When each running call has started, by call id."""
+        self._first_call = 0
+        """The index of the first call of this turn in the list of all calls."""
         self._stopping = False
         """Whether the turn is being cancelled; pending approval questions are then not shown."""
 
@@ -71,9 +83,10 @@ class ChatTurns:
         steps: SimpleQueue[Step | None] = SimpleQueue()
         turn = self._loop_thread.start(self._session.run_turn(prompt, steps.put))
         turn.add_done_callback(lambda _: steps.put(None))
-        self._stopping, self._unshown_text = False, ""
+        self._stopping, self._unshown_text, self._first_call = False, "", len(self.calls.all)
+        self._running.clear()
         with self._interrupts.call_on_interrupt(self._stop):
-            while (step := steps.get()) is not None:
+            while (step := self._wait_for_step(steps)) is not None:
                 self._show_step(step)
             self._screen.end_line()
         error = CancelledError() if turn.cancelled() else turn.exception()
@@ -83,8 +96,21 @@ class ChatTurns:
             raise error
         # A bug ends only the turn, not the chat, so that the conversation is not lost.
         internal = Problem("internal", f"internal error ({type(error).__name__}: {error})")
-        self._show_problem(error if isinstance(error, Problem) else internal)
+        problem = error if isinstance(error, Problem) else internal
+        self._write_json(problem)
+        self._show_problem(problem)
         return False
+
+    def _wait_for_step(self, steps: "SimpleQueue[Step | None]") -> Step | None:
+        """Return the next step; while there is none, show now and then which calls are running."""
+        while True:
+            try:
+                return steps.get(timeout=_SILENT_SECONDS)
+            except Empty:
+                for shown in self.calls.all[self._first_call :]:
+                    if shown.call.id in self._running and not self._stopping:
+                        seconds = monotonic() - self._running[shown.call.id]
+                        self._screen.write_note(f"… [{shown.number}] {shown.call.name}: running for {seconds:.0f} s")
 
     def _stop(self) -> None:
         self._stopping = True
@@ -96,22 +122,28 @@ class ChatTurns:
         if remedy := suggest_remedy(problem):
             self._screen.write_note(f"what to do: {remedy}")
 
+    def _write_json(self, ended: RunEnded | Problem) -> None:
+        if self._as_json:
+            self._screen.write_answer(format_json_turn(ended, self.calls.all[self._first_call :]))
+
     def _show_end(self, ended: RunEnded | None) -> bool:
         if ended is None:
             self._screen.write_note("stopped", "yellow")
             return False
+        self._write_json(ended)
         if ended.problem is not None and ended.stop == "failed":
             self._show_problem(ended.problem)
             return False
-        if not self._streams_text and ended.text:
+        if not self._streams_text and not self._as_json and ended.text:
             self._screen.write_answer(ended.text.removesuffix("\n") + "\n")
         if note := describe_end(ended):
             self._screen.write_note(note, "yellow")
         statistics = ended.statistics
         if self._screen.pretty:
             turns, made = _pluralise(statistics.turns, "turn"), _pluralise(statistics.calls, "call")
+            cost = f"cost {statistics.cost:.4f}, " if statistics.cost is not None else ""
             counted = f"{turns}, {made}, " if statistics.calls else ""
-            self._screen.write_note(f"{counted}{statistics.tokens:,} tokens, {statistics.seconds:.1f} s")
+            self._screen.write_note(f"{counted}{statistics.tokens:,} tokens, {cost}{statistics.seconds:.1f} s")
         return has_answer(ended)
 
     def _show_step(self, step: Step) -> None:
@@ -163,6 +195,7 @@ class ChatTurns:
             self._screen.write_note("(the model made a call that could not be parsed)", "yellow")
 
     def _show_call_start(self, call: ToolCall) -> None:
+        self._running[call.id] = monotonic()
         self._flush_text()
         shown, new = self.calls.number_call(call)
         if not self._verbose:
@@ -179,6 +212,7 @@ class ChatTurns:
         self._screen.write_note(f"… [{shown.number}] {done} {progress.message}".rstrip())
 
     def _show_call_end(self, ended: CallEnded) -> None:
+        self._running.pop(ended.call.id, None)
         self._flush_text()
         _, new = self.calls.number_call(ended.call)
         shown = self.calls.end_call(ended.call, ended.execution)

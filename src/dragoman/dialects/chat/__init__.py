@@ -12,6 +12,7 @@ from dragoman.dialects.chat.fields import POINTERS
 from dragoman.dialects.chat.renderer import render_request, write_tools
 from dragoman.dialects.chat.request import parse_request, read_tools
 from dragoman.dialects.chat.response import build_response, parse_response
+from dragoman.dialects.chat.servers import SERVERS
 from dragoman.dialects.chat.traits import ROWS
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import ChoiceFormat, Dialect, ReplyCapabilities
@@ -36,8 +37,9 @@ def _is_message(message: Any) -> bool:
             return False
 
 
+_GENERATE = Endpoint(operation="generate", convert=compat.nest_tools, other_tools=compat.FLAT_TOOLS)
 API = Api(
-    paths=(ServedPath("/v1/chat/completions", Endpoint(operation="generate")),),
+    paths=(ServedPath("/v1/chat/completions", _GENERATE),),
     other_paths=(rf"/v1/(?:{_OTHER_PATHS})(?:[/:].+)?",),
     forwarded_headers=frozenset({"openai-beta"}),
     account_headers=frozenset({"openai-organization", "openai-project"}),
@@ -58,6 +60,7 @@ DIALECT = Dialect(
     history="messages",
     turns=compat.TURNS,
     traits=ROWS,
+    servers=SERVERS,
     api=API,
     capabilities=ReplyCapabilities(
         signatures=frozenset({"call", "reasoning"}),

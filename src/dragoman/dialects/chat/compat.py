@@ -1,13 +1,16 @@
 """Chat request fields that other dialects share or do not need, and the format of stored Chat conversations."""
 
 import re
+from typing import Any, cast
 
 from msgspec import Raw
 
+from dragoman.core.problems import Problem
 from dragoman.dialects import reasons
 from dragoman.dialects.record import ConversationFormat, Implied, SharedField
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
+from dragoman.wire.splice import set_member
 
 IMPLIED = {
     "/stream_options/include_usage": Implied((True, False), "the client gets the usage chunk that it asks for"),
@@ -116,3 +119,51 @@ TURNS = ConversationFormat(
     read_reply_items=_read_reply_items,
     end_pattern=re.compile(rb'"finish_reason"\s*:\s*"[^"]|^data:\s*\[DONE\]', re.MULTILINE),
 )
+
+
+FLAT_TOOLS = re.compile(
+    rb'"tools"\s*:\s*\[\s*\{\s*"(?:(?:name|description|parameters|strict)"'
+    rb'|type"\s*:\s*"(?:function|custom)"\s*,\s*"(?!function"|custom"))'
+)
+"""Matches tools in the format of Responses, by the first one."""
+
+
+def nest_tools(body: bytes) -> bytes:
+    """Convert the tools and the tool choice of a request to this API's format, if they are in the Responses format."""
+    if FLAT_TOOLS.search(body) is None:
+        return body
+    try:
+        members = json.decode_object(body)
+        for name in ("tools", "tool_choice"):
+            value = json.decode(members[name]) if name in members else None
+            nested = _nest(value)
+            if nested != value:
+                body = set_member(body, name, json.encode(nested))
+    except json.Malformed as error:
+        raise Problem("invalid_request", error.message, where=error.where) from None
+    return body
+
+
+_FLAT_MEMBERS = ("name", "description", "parameters", "strict", "format")
+
+
+def _nest(value: Any) -> Any:
+    match value:
+        case list():
+            return [_nest(item) for item in cast("list[Any]", value)]
+        case {"type": ("function" | "custom") as kind, "name": str(), **rest} if kind not in rest:
+            flat = cast("dict[str, Any]", value)
+            inner = {name: _nest_grammar(flat[name]) for name in _FLAT_MEMBERS if name in flat}
+            return {**{name: one for name, one in flat.items() if name not in inner}, kind: inner}
+        case {"type": "allowed_tools", "mode": mode, "tools": tools, **rest}:
+            return {"type": "allowed_tools", **rest, "allowed_tools": {"mode": mode, "tools": _nest(tools)}}
+        case _:
+            return value
+
+
+def _nest_grammar(value: Any) -> Any:
+    match value:
+        case {"type": "grammar", "syntax": syntax, "definition": definition}:
+            return {"type": "grammar", "grammar": {"syntax": syntax, "definition": definition}}
+        case _:
+            return value

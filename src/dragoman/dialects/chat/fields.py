@@ -22,6 +22,21 @@ from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unread
 
 POINTERS = core_pointers(ChatRequest) | {
+    "thinking.mode": (
+        "/thinking/type",
+        "/enable_thinking",
+        "/chat_template_kwargs/enable_thinking",
+        "/chat_template_kwargs/thinking",
+        "/reasoning/enabled",
+    ),
+    "thinking.effort": ("/reasoning_effort", "/reasoning/effort"),
+    "thinking.budget": (
+        "/thinking/budget_tokens",
+        "/thinking_budget",
+        "/thinking_token_budget",
+        "/reasoning/max_tokens",
+    ),
+    "thinking.visible": ("/reasoning/exclude",),
     "tool.strict": ("/function/strict",),
     "tool.parameters": ("/function/parameters", "/parameters"),
     "part.cache": ("/prompt_cache_breakpoint",),
@@ -37,7 +52,13 @@ POINTERS = core_pointers(ChatRequest) | {
 REQUEST_FIELDS = CoreFields(ChatRequest)
 SAMPLING_FIELDS = CoreFields(ChatRequest, "sampling")
 _get_options = attrgetter(
-    "reasoning_effort", "response_format", "verbosity", "n", "safety_identifier", "user", "metadata"
+    "reasoning_effort",
+    "response_format",
+    "verbosity",
+    "n",
+    "safety_identifier",
+    "user",
+    "metadata",
 )
 _NO_OPTIONS = _get_options(ChatRequest([]))
 _METADATA: Decoder[dict[str, str]] = Decoder(dict[str, str])

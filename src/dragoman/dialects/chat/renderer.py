@@ -10,7 +10,16 @@ from typing import Any
 from msgspec import Raw
 
 from dragoman.core.parts import AnyPart, Data, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
-from dragoman.core.request import Message, NativeTool, OutputFormat, Request, Tool, ToolChoice, count_leading_systems
+from dragoman.core.request import (
+    Message,
+    NativeTool,
+    OutputFormat,
+    Request,
+    Thinking,
+    Tool,
+    ToolChoice,
+    count_leading_systems,
+)
 from dragoman.core.traits import Traits
 from dragoman.core.value import own_extras
 from dragoman.dialects.chat.fields import (
@@ -32,6 +41,8 @@ from dragoman.wire.splice import graft
 
 Written = dict[str, Any] | Raw
 _FORMAT_TYPES = {kind: name for name, kind in FORMAT_KINDS.items()}
+THINKING_PART = "thinking"
+"""The value of `reasoning_member` for reasoning that is an item of the content list."""
 _LIMIT_MEMBERS = ("max_completion_tokens", "max_tokens")
 _USER_MEMBERS = ("safety_identifier", "user")
 
@@ -39,10 +50,10 @@ _USER_MEMBERS = ("safety_identifier", "user")
 def render_request(request: Request, traits: Traits) -> Call:
     """Render a request."""
     split = count_leading_systems(request.messages)
-    messages = [item for message in request.messages[:split] for item in _write_message(message)]
+    messages = [item for message in request.messages[:split] for item in _write_message(message, traits)]
     if request.written:
         messages.append(Raw(request.written))
-    messages += [item for message in request.messages[split:] for item in _write_message(message)]
+    messages += [item for message in request.messages[split:] for item in _write_message(message, traits)]
     body: dict[str, Any] = {"messages": messages}
     if request.model and MODEL_IN_URL not in request.spelling:
         body["model"] = request.model
@@ -67,10 +78,10 @@ def _write_tools(request: Request, body: dict[str, Any]) -> None:
             body[member] = written
 
 
-def _write_message(message: Message) -> list[Written]:
+def _write_message(message: Message, traits: Traits) -> list[Written]:
     """Render one core message as one or more wire messages; each tool result is a separate message."""
     if message.role == "assistant":
-        return [_write_assistant(message)]
+        return [_write_assistant(message, traits)]
     if message.role == "system":
         role = "developer" if "developer" in split_spelling(message.spelling) else "system"
         return [_write_plain(role, message, message.parts)]
@@ -122,7 +133,7 @@ def _write_result(result: ToolResult) -> Written:
     return restore_extras(value, result)
 
 
-def _write_assistant(message: Message) -> Written:
+def _write_assistant(message: Message, traits: Traits) -> Written:
     content: list[AnyPart] = []
     value: dict[str, Any] = {"role": "assistant", "content": None}
     calls: list[Written] = []
@@ -138,8 +149,10 @@ def _write_assistant(message: Message) -> Written:
                 calls.append(Raw(raw))
             case Reasoning(spelling=Spelling.THINKING) | Refusal(spelling=Spelling.PART):
                 content.append(part)
+            case Reasoning(spelling="", signature=None, redacted=False) if traits.reasoning_member == THINKING_PART:
+                content.append(part)
             case Reasoning():
-                _write_reasoning(part, value)
+                _write_reasoning(part, value, traits.reasoning_member)
             case Refusal(text=text):
                 value["refusal"] = text
             case _:
@@ -150,6 +163,9 @@ def _write_assistant(message: Message) -> Written:
     for flag in split_spelling(message.spelling):
         if flag in REASONING_FIELDS:
             value.setdefault(flag, "")
+    is_required = traits.reasoning_required == "turns" or (traits.reasoning_required == "calls" and calls)
+    if is_required and not any(member in value for member in REASONING_FIELDS):
+        value[traits.reasoning_member] = ""
     if message.name:
         value["name"] = message.name
     return restore_extras(value, message)
@@ -166,7 +182,7 @@ def _write_text_content(content: list[AnyPart], value: dict[str, Any], spelling:
     return None if has_more or "null" in flags else ""
 
 
-def _write_reasoning(part: Reasoning, value: dict[str, Any]) -> None:
+def _write_reasoning(part: Reasoning, value: dict[str, Any], default_member: str) -> None:
     if is_in_details(part):
         details = value.setdefault("reasoning_details", [])
         details += write_details((part,), len(details))
@@ -177,7 +193,7 @@ def _write_reasoning(part: Reasoning, value: dict[str, Any]) -> None:
     text = "\n\n".join(part.texts)
     flags = split_spelling(part.spelling)
     members = REASONING_FIELDS if "both" in flags else [flag for flag in flags if flag in REASONING_FIELDS]
-    for member in members or REASONING_FIELDS[:1]:
+    for member in members or (default_member,):
         value[member] = f"{value[member]}\n\n{text}" if member in value else text
 
 
@@ -258,8 +274,8 @@ def write_fields(request: Request, traits: Traits) -> dict[str, Any]:
         body[member] = sampling.max_tokens
     if sampling.stop or "stop []" in flags:
         body["stop"] = sampling.stop[0] if "stop text" in flags else sampling.stop
-    if request.thinking is not None and request.thinking.effort is not None:
-        body["reasoning_effort"] = request.thinking.effort
+    if request.thinking is not None:
+        _write_thinking(request.thinking, traits, body)
     if request.output is not None:
         body["response_format"] = _write_output(request.output, flags)
     body |= REQUEST_FIELDS.write(request)
@@ -270,6 +286,20 @@ def write_fields(request: Request, traits: Traits) -> dict[str, Any]:
     if request.stream or "stream false" in flags:
         body["stream"] = request.stream
     return body
+
+
+def _write_thinking(thinking: Thinking, traits: Traits, body: dict[str, Any]) -> None:
+    """Add the members for the effort and the budget, and those that turn thinking on or off."""
+    if (written := own_extras(thinking, NAME)) is not None:
+        body.update({pointer.removeprefix("/"): Raw(raw) for pointer, raw in written.items()})
+        return
+    values = ((traits.effort_member, thinking.effort), (traits.budget_member, thinking.budget))
+    given = [(member, value) for member, value in values if member and value is not None]
+    if thinking.mode is not None:
+        body.update(traits.thinking_off if thinking.mode == "disabled" else traits.thinking_on)
+    for member, value in given:
+        outer, _, inner = member.partition("/")
+        body[outer] = {inner: value} if inner else value
 
 
 def _write_output(output: OutputFormat, flags: frozenset[str]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from dragoman.dialects.chat.fields import (
 )
 from dragoman.dialects.chat.parts import read_call, read_legacy_call, read_part, write_part
 from dragoman.dialects.chat.reasoning_details import read_own_items
+from dragoman.dialects.chat.thinking_forms import FORMS, read_thinking
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire.json import Malformed, decode_object, encode
@@ -217,6 +218,8 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
     if unread is not None:
         extras = {**unread.rest(), **extras}
     if fields is not None:
+        if not FORMS.isdisjoint(fields):
+            options["thinking"], fields = read_thinking(options.get("thinking"), fields)
         extras = {**fields, **extras}
     return Request(
         **options,

@@ -114,5 +114,7 @@ ROWS = (
     ),
     ("claude-*", structs.replace(_COMPATIBLE, temperature_max=1.0)),
     ("mistral*", structs.replace(_COMPATIBLE, id_exact=9)),
+    ("kimi-k3*", structs.replace(_COMPATIBLE, id_template="{name}:{number}")),
+    ("kimi*", structs.replace(_COMPATIBLE, id_template="functions.{name}:{number}")),
     ("*", _COMPATIBLE),
 )

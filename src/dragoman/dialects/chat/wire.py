@@ -329,6 +329,10 @@ class ChatRequest(Wire):
     usage: RawMember = ABSENT
     reasoning: RawMember = ABSENT
     thinking: RawMember = ABSENT
+    enable_thinking: RawMember = ABSENT
+    thinking_budget: RawMember = ABSENT
+    thinking_token_budget: RawMember = ABSENT
+    chat_template_kwargs: RawMember = ABSENT
     provider: RawMember = ABSENT
 
 

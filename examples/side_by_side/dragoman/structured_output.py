@@ -1,0 +1,13 @@
+from typing import Literal
+
+from pydantic import BaseModel
+
+from dragoman import Agent
+
+
+class Report(BaseModel):
+    city: str
+    sky: Literal["sun", "rain"]
+
+
+print(Agent("gpt-5.2", output_type=Report).run_sync("Report the weather in Oslo.").output.sky)

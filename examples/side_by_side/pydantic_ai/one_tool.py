@@ -1,0 +1,9 @@
+from pydantic_ai import Agent
+
+
+def get_weather(city: str) -> str:
+    """Get the weather of a city."""
+    return f"Sun in {city}."
+
+
+print(Agent("openai:gpt-5.2", tools=[get_weather]).run_sync("What is the weather in Oslo?").output)

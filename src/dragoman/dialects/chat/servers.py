@@ -1,0 +1,218 @@
+"""What Chat-compatible servers accept beyond what a model's traits row says: one row for each server.
+
+A row is found by `server` in the configuration, else by the host of the base URL, else by the model name. Each lists
+only the traits in which the server differs. The facts are from the servers' documentation and source of November 2026.
+"""
+
+from typing import Any
+
+from msgspec import Raw
+
+from dragoman.core.traits import ALL_SAMPLING
+from dragoman.dialects.chat.reasoning_details import OPENROUTER
+from dragoman.dialects.record import ServerRow
+
+_NO_PENALTIES = ALL_SAMPLING - {"presence_penalty", "frequency_penalty"}
+_THINKING_TYPE: dict[str, Any] = {
+    "thinking": "switch",
+    "thinking_on": (("thinking", Raw(b'{"type":"enabled"}')),),
+    "thinking_off": (("thinking", Raw(b'{"type":"disabled"}')),),
+}
+"""An object `thinking` with the type, as at DeepSeek, Kimi and GLM."""
+_TEMPLATE_SWITCH: dict[str, Any] = {
+    "thinking": "switch",
+    "thinking_on": (("chat_template_kwargs", Raw(b'{"enable_thinking":true,"thinking":true}')),),
+    "thinking_off": (
+        ("reasoning_effort", Raw(b'"none"')),
+        ("chat_template_kwargs", Raw(b'{"enable_thinking":false,"thinking":false}')),
+    ),
+}
+"""Variables of the model's prompt template: Qwen and GLM read the first, DeepSeek and Kimi the second."""
+_REASONING_OBJECT: dict[str, Any] = {
+    "thinking": "switch",
+    "thinking_on": (("reasoning", Raw(b'{"enabled":true}')),),
+    "thinking_off": (("reasoning", Raw(b'{"enabled":false}')),),
+}
+_ROUTER: dict[str, Any] = {
+    **_REASONING_OBJECT,
+    "efforts": ("minimal", "low", "medium", "high", "xhigh"),
+    "effort_member": "reasoning/effort",
+    "budget_member": "reasoning/max_tokens",
+    "max_tokens_member": "max_tokens",
+    "tools_need_no_effort": False,
+    "reasoning_text": True,
+    "reasoning_member": "reasoning",
+    "reasoning_issuer": OPENROUTER,
+}
+_ALWAYS_THINKS: dict[str, Any] = {"thinking": "effort", "thinking_on": (), "thinking_off": ()}
+
+SERVERS: dict[str, ServerRow] = {
+    "compatible": ServerRow(),
+    "openai": ServerRow(hosts=("api.openai.com",)),
+    "deepseek": ServerRow(
+        hosts=("api.deepseek.com",),
+        models=("deepseek*",),
+        changes={
+            **_THINKING_TYPE,
+            "efforts": ("high", "max"),
+            "reasoning_required": "calls",
+            "forced_choice": False,
+            "forced_unthinking": True,
+            "strict_tools": False,
+            "output_schema": False,
+            "media": frozenset[str](),
+        },
+    ),
+    "qwen": ServerRow(
+        hosts=("dashscope.aliyuncs.com", "dashscope-*.aliyuncs.com"),
+        changes={
+            "thinking": "switch",
+            "thinking_on": (("enable_thinking", Raw(b"true")),),
+            "thinking_off": (("enable_thinking", Raw(b"false")),),
+            "efforts": (),
+            "budget_member": "thinking_budget",
+            "strict_tools": False,
+        },
+    ),
+    "kimi": ServerRow(
+        hosts=("api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"),
+        models=("kimi*", "moonshot*"),
+        changes={
+            **_THINKING_TYPE,
+            "efforts": (),
+            "reasoning_required": "calls",
+            "forced_choice": False,
+            "output_schema": False,
+            "sampling": ALL_SAMPLING - {"seed"},
+        },
+        variants=(
+            (
+                "kimi-k3*",
+                {
+                    **_ALWAYS_THINKS,
+                    "efforts": ("low", "high", "max"),
+                    "reasoning_required": "turns",
+                    "max_tokens_member": "max_completion_tokens",
+                },
+            ),
+        ),
+    ),
+    "glm": ServerRow(
+        hosts=("api.z.ai", "open.bigmodel.cn"),
+        models=("glm*",),
+        changes={
+            **_THINKING_TYPE,
+            "efforts": (),
+            "forced_choice": False,
+            "parallel_switch": False,
+            "strict_tools": False,
+            "output_schema": False,
+            "speaker_names": False,
+            "sampling": _NO_PENALTIES,
+        },
+        variants=(
+            ("glm-5.2*", {"efforts": ("low", "medium", "high")}),
+            ("glm-5.[3-9]*", {**_ALWAYS_THINKS, "efforts": ("low", "high", "max")}),
+        ),
+    ),
+    "minimax": ServerRow(
+        hosts=("api.minimax.io", "api.minimaxi.com"),
+        models=("minimax*",),
+        changes={
+            "thinking": "none",
+            "efforts": (),
+            "unkept": (("/reasoning_split", b"true"),),
+            "temperature_max": 1.0,
+            "max_tokens_member": "max_completion_tokens",
+        },
+        variants=(
+            (
+                "minimax-m3*",
+                {
+                    "thinking": "switch",
+                    "thinking_on": (("thinking", Raw(b'{"type":"adaptive"}')),),
+                    "thinking_off": (("thinking", Raw(b'{"type":"disabled"}')),),
+                },
+            ),
+        ),
+    ),
+    "xai": ServerRow(
+        hosts=("api.x.ai",),
+        models=("grok*",),
+        changes={"efforts": ("low", "high"), "sampling": _NO_PENALTIES - {"stop"}},
+        variants=(
+            ("grok-4.3*", {"efforts": ("none", "low", "medium", "high")}),
+            ("grok-4.[5-9]*", {"efforts": ("low", "medium", "high")}),
+        ),
+    ),
+    "mistral": ServerRow(
+        hosts=("api.mistral.ai",),
+        changes={
+            "id_exact": 9,
+            "efforts": ("none", "high"),
+            "reasoning_member": "thinking",
+            "reasoning_issuer": "",
+            "stream_fields": (),
+            "sampling": ALL_SAMPLING - {"seed"},
+            "user": False,
+            "tiers": (),
+        },
+        variants=(("mistral-large*", {"efforts": ("none", "low", "medium", "high")}),),
+    ),
+    "groq": ServerRow(
+        hosts=("api.groq.com",),
+        changes={"reasoning_member": "reasoning", "efforts": ("low", "medium", "high")},
+        variants=(
+            (
+                "qwen*",
+                {
+                    "thinking": "switch",
+                    "thinking_on": (("reasoning_effort", Raw(b'"default"')),),
+                    "thinking_off": (("reasoning_effort", Raw(b'"none"')),),
+                    "efforts": (),
+                },
+            ),
+        ),
+    ),
+    "together": ServerRow(
+        hosts=("api.together.xyz", "api.together.ai"),
+        changes={**_REASONING_OBJECT, "efforts": ("low", "medium", "high"), "reasoning_member": "reasoning"},
+    ),
+    "fireworks": ServerRow(hosts=("api.fireworks.ai",)),
+    "cerebras": ServerRow(
+        hosts=("api.cerebras.ai",),
+        changes={
+            "reasoning_member": "reasoning",
+            "efforts": ("low", "medium", "high"),
+            "parallel_switch": False,
+            "sampling": _NO_PENALTIES,
+            "media": frozenset[str](),
+            "tiers": (),
+        },
+        variants=(("zai-glm*", {"reasoning_text": False, "reasoning_issuer": "", "thinking": "none"}),),
+    ),
+    "openrouter": ServerRow(hosts=("openrouter.ai",), changes=_ROUTER),
+    "vercel": ServerRow(hosts=("ai-gateway.vercel.sh",), changes=_ROUTER),
+    "vllm": ServerRow(
+        changes={
+            **_TEMPLATE_SWITCH,
+            "reasoning_member": "reasoning",
+            "efforts": ("minimal", "low", "medium", "high", "xhigh", "max"),
+            "budget_member": "thinking_token_budget",
+        }
+    ),
+    "llama.cpp": ServerRow(changes={**_TEMPLATE_SWITCH, "efforts": ("low", "medium", "high")}),
+    "sglang": ServerRow(changes={**_TEMPLATE_SWITCH, "efforts": ("low", "medium", "high")}),
+    "ollama": ServerRow(
+        hosts=("*:11434",),
+        changes={
+            "reasoning_member": "reasoning",
+            "efforts": ("none", "low", "medium", "high"),
+            "forced_choice": False,
+            "parallel_switch": False,
+            "strict_tools": False,
+            "link_kinds": frozenset[str](),
+        },
+    ),
+    "lmstudio": ServerRow(hosts=("*:1234",)),
+}
