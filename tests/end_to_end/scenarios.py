@@ -1,4 +1,4 @@
-"""Twelve scenarios between a client and a model, as data: requests, replies and results."""
+"""Thirteen scenarios between a client and a model, as data: requests, replies and results."""
 
 from base64 import b64decode
 from collections.abc import Mapping
@@ -35,6 +35,8 @@ class Scenario(Struct, frozen=True, kw_only=True):
     tools: tuple[Tool, ...] = ()
     choice: str = "auto"
     thinks: bool = False
+    forgets: bool = False
+    """The client keeps only the text and the calls of an answer."""
     results: tuple[Result, ...] = ()
     is_cached: bool = False
     """The second turn reads the first from the vendor's prompt cache."""
@@ -141,6 +143,16 @@ SCENARIOS = (
         thinks=True,
         answer=_calls(("get_weather", {"city": "Oslo"}), thought=THOUGHT),
         results=(_COLD,),
+        quoted="41",
+    ),
+    Scenario(
+        name="reasoning across tool calls",
+        prompt="Think about the weather in Bonn and in Kiel.",
+        tools=(WEATHER,),
+        thinks=True,
+        forgets=True,
+        answer=_calls(("get_weather", {"city": "Bonn"}), ("get_weather", {"city": "Kiel"}), thought=THOUGHT),
+        results=(_WARM, _COLD),
         quoted="41",
     ),
     Scenario(

@@ -68,6 +68,13 @@ class Client:
             cached=(usage.prompt_tokens_details and usage.prompt_tokens_details.cached_tokens) or 0,
         )
 
+    def forget(self) -> None:
+        """Keep of the answer only what every client of this API keeps: its text and its calls."""
+        message = self._messages[-1]
+        kept = {name: message[name] for name in ("role", "content") if name in message}
+        calls = [{name: call[name] for name in ("id", "type", "function")} for call in message.get("tool_calls", ())]
+        self._messages[-1] = kept | ({"tool_calls": calls} if calls else {})
+
     def answer(self, calls: tuple[Call, ...], results: tuple[Result, ...]) -> None:
         """Send what the tools answered."""
         for call, result in zip(calls, results, strict=True):

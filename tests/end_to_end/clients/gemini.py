@@ -64,6 +64,12 @@ class Client:
             cached=usage.cached_content_token_count or 0,
         )
 
+    def forget(self) -> None:
+        """Keep of the answer only its texts and its calls, unsigned."""
+        content = self._contents[-1]
+        kept = [part.model_copy(update={"thought_signature": None}) for part in content.parts if not part.thought]
+        self._contents[-1] = genai_types.Content(role="model", parts=[p for p in kept if p.text or p.function_call])
+
     def answer(self, calls: tuple[Call, ...], results: tuple[Result, ...]) -> None:
         """Send what the tools answered."""
         self._contents.append({"role": "user", "parts": list(map(_part, calls, results))})

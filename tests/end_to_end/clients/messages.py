@@ -63,6 +63,11 @@ class Client:
             cached=cached,
         )
 
+    def forget(self) -> None:
+        """Keep of the answer only its texts and its calls."""
+        message = self._messages[-1]
+        message["content"] = [block for block in message["content"] if block["type"] in {"text", "tool_use"}]
+
     def answer(self, calls: tuple[Call, ...], results: tuple[Result, ...]) -> None:
         """Send what the tools answered."""
         self._messages.append({"role": "user", "content": list(map(_block, calls, results))})

@@ -78,6 +78,10 @@ class Client:
             cached=response.usage.input_tokens_details.cached_tokens,
         )
 
+    def forget(self) -> None:
+        """Keep of the answer only its messages and its calls."""
+        self._input[:] = [item for item in self._input if item.get("type") != "reasoning"]
+
     def answer(self, calls: tuple[Call, ...], results: tuple[Result, ...]) -> None:
         """Send what the tools answered."""
         for call, result in zip(calls, results, strict=True):
