@@ -181,8 +181,8 @@ def _read_turn(item: Json, calls: dict[str, str], known: dict[tuple[str, str], s
             )
         case {"type": "shell_call", "call_id": call_id, "action": action}:
             return RequestTurn(role="assistant", calls=(Call(id=call_id, name=SHELL_NAME, arguments=action),))
-        case {"type": "shell_call_output", "call_id": call_id, "output": list() as entries}:
-            text = "\n".join(map(_read_shell_output, cast("list[Json]", entries)))
+        case {"type": "shell_call_output", "call_id": call_id, "output": output}:
+            text = "\n".join(map(_read_shell_output, cast("list[Json]", output)))
             return RequestTurn(role="user", results=(RequestResult(call_id=call_id, name=SHELL_NAME, text=text),))
         case {"type": "tool_search_call", "execution": "client", "call_id": str() as call_id}:
             given = cast("Json", item["arguments"]) if isinstance(item["arguments"], dict) else {}
