@@ -58,7 +58,7 @@ _NUMPY_ITEM = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?")
 _FIELD = re.compile(r"\s*[:@](\w+)(?:\s+([^:]*?))?\s*:\s*(.*)")
 _PARAMETER_FIELDS = ("param", "parameter", "arg", "argument", "key", "keyword")
 _UNIONS = (Union, types.UnionType)
-_MAPPINGS = (dict, Mapping, MutableMapping)
+_MAPPINGS: tuple[Any, ...] = (dict, Mapping, MutableMapping)
 _BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length")
 
 
