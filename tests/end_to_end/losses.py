@@ -11,6 +11,7 @@ _UNSHOWN = "the target has no setting to show thinking"
 _AS_TEXT = 'sent as text: "Error: …"'
 _BEHIND = "moved out of the tool result, to a part after it"
 
+_DECLARED = "approximated /tools/0: declared as a function with the documented parameters"
 _UNMARKED = "dropped /messages/0/content/0/cache_control: the target has no cache marks"
 _REASONING: dict[tuple[str, str], Losses] = {
     ("responses", "chat"): (f"dropped /reasoning/summary: {_UNSHOWN}",),
@@ -38,6 +39,12 @@ _LOSSES: dict[tuple[str, str, str], Losses] = {
     ("prompt caching", "messages", "chat"): (_UNMARKED,),
     ("prompt caching", "messages", "responses"): (_UNMARKED,),
     ("prompt caching", "messages", "gemini"): (_UNMARKED,),
+    ("vendor tool run by the client", "messages", "chat"): (_DECLARED,),
+    ("vendor tool run by the client", "messages", "responses"): (_DECLARED,),
+    ("vendor tool run by the client", "messages", "gemini"): (_DECLARED,),
+    ("vendor tool run by the client", "responses", "chat"): (_DECLARED,),
+    ("vendor tool run by the client", "responses", "messages"): (_DECLARED,),
+    ("vendor tool run by the client", "responses", "gemini"): (_DECLARED,),
 }
 """By scenario, client and the upstream's dialect."""
 

@@ -65,6 +65,7 @@ class MatrixRun:
 
     def run(self, client: str, upstream: str, scenario: Scenario, *, streamed: bool) -> Cell:
         """Play a scenario."""
+        scenario = scenario.select(client)
         self._answers.clear()
         base, seen = self._gateway.base_url, self._gateway.simulator.requests
         before = len(seen)

@@ -10,6 +10,7 @@ import openai
 from end_to_end.scenarios import SYSTEM, Scenario
 from end_to_end.talk import Call, Reply, Result
 
+NAME = "chat"
 SAYS_FAILED = False
 FAILS_BY_MEMBER = False
 SAYS_IMAGES = False

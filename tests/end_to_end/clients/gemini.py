@@ -8,6 +8,7 @@ from end_to_end.scenarios import SYSTEM, Scenario
 from end_to_end.talk import Call, Reply, Result
 from oracles.clients import genai, genai_types
 
+NAME = "gemini"
 SAYS_FAILED = True
 FAILS_BY_MEMBER = True
 """A result that failed is an object with this one member."""
