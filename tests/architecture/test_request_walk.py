@@ -18,8 +18,8 @@ import pytest
 from architecture.tree import PACKAGE
 
 MOST_FILES = 55
-MOST_LINES = 10_000
-MOST_CHANGES = 120
+MOST_LINES = 11_000
+MOST_CHANGES = 115
 """How often a call leads from one package to another."""
 
 TRACED = """
@@ -29,8 +29,12 @@ root, out, *sys.argv = sys.argv[1:]
 calls = []
 
 def note(frame, event, argument):
-    if event == "call" and frame.f_code.co_filename.startswith(root):
+    if event == "call" and frame.f_code.co_filename.startswith(root) and not is_resumed(frame):
         calls.append((time.time(), frame.f_code.co_filename[len(root) + 1:]))
+
+def is_resumed(frame):
+    # How often a coroutine waits depends on the machine's load; the argument of RESUME is 0 at the start of a function.
+    return frame.f_code.co_code[frame.f_lasti + 1] & 3 != 0
 
 from dragoman.cli import main
 

@@ -17,6 +17,7 @@ KEYS: tuple[Key, ...] = tuple(
     for scenario in SCENARIOS
     for manner in MANNERS
     for upstream in UPSTREAMS
+    if scenario.has(client)
 )
 _TITLES = {
     "chat": "OpenAI's SDK, Chat Completions",
@@ -35,6 +36,7 @@ got: tools, tool choice, calls and their ids, results, failures, the bytes of im
 | ✓ | everything arrives unchanged |
 | ≈ | something arrives in another form |
 | ∅ | something is dropped |
+| n/a | the client's API has no such tool (Messages has `bash`, Responses `shell`) |
 """
 
 
@@ -50,7 +52,9 @@ The client's name for a model is mapped to another model of its own dialect, whi
 | temperature, top_p, top_k, penalties, stop sequences | ∅ | ∅ | ∅ | ∅ |
 | thinking settings and effort | ≈ | ≈ | ≈ | ≈ |
 | effort with tools, where the model takes tools only without | ≈ | ✓ | ✓ | ✓ |
-| forced tool choice | ✓ | ✓ | ≈ | ✓ |
+| forced tool choice | ≈ | ✓ | ≈ | ✓ |
+| reasoning member that a Chat-compatible server requires | ✓ | | | |
+| members that a Chat-compatible server refuses | ∅ | | | |
 | reasoning of another vendor, in an envelope or rejected by the vendor | ∅ | ∅ | ∅ | ∅ |
 """
 
@@ -106,7 +110,7 @@ def _letters() -> dict[tuple[str, str], str]:
 def _table(client: str, cells: dict[Key, str]) -> str:
     rows = [
         f"| {scenario.name} | {manner} | "
-        + " | ".join(cells[client, upstream, scenario.name, manner] for upstream in UPSTREAMS)
+        + " | ".join(cells.get((client, upstream, scenario.name, manner), "n/a") for upstream in UPSTREAMS)
         + " |"
         for scenario in SCENARIOS
         for manner in MANNERS

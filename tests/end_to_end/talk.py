@@ -14,6 +14,20 @@ class Tool(Struct, frozen=True):
     schema: dict[str, Any]
 
 
+class VendorTool(Struct, frozen=True, kw_only=True):
+    """A vendor's own tool that the client runs."""
+
+    declaration: dict[str, Any]
+    name: str
+    """The name that its calls have at other vendors."""
+    parameters: frozenset[str]
+    """The names of the parameters that it has at other vendors."""
+    arguments: dict[str, Any]
+    result: Any
+    text: str
+    """The result at other vendors."""
+
+
 class Call(Struct, frozen=True):
     """A call, as it is read."""
 
@@ -68,6 +82,8 @@ class ReceivedRequest(Struct, frozen=True, kw_only=True):
     system: str
     prompt: str
     tools: tuple[Tool, ...]
+    vendor_tools: tuple[dict[str, Any], ...] = ()
+    """The declarations of the vendor's own tools."""
     choice: str
     """`auto`, `none`, or the name of the tool that must be called."""
     calls: tuple[Call, ...]

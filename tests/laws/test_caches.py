@@ -20,10 +20,10 @@ from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.prefix_cache import PrefixCache
-from dragoman.interpreter.signatures import digest_call
+from dragoman.interpreter.signature_recorder import digest_call
 from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.translate import Caches, translate_request
-from dragoman.interpreter.translation import Translation
+from dragoman.interpreter.translation import PlacedSignature, SavedSignatures, Translation
 from laws.alike import assert_alike
 from laws.documents import DIALECTS, MODELS, requests, shape
 from shelf import needs_shelf
@@ -213,14 +213,20 @@ MODELS_OF = {
 class Owner:
     """Has the signatures of one owner's calls: those whose id has a length of the owner's parity."""
 
+    is_empty = False
+
     def __init__(self, scope: str, parity: int) -> None:
         self.scope = scope
         self._parity = parity
 
-    def find_signatures(self, call_id: str) -> dict[str, Signature]:
-        if len(call_id) % 2 != self._parity:
+    def find_signatures(self, section_id: str) -> dict[str, SavedSignatures]:
+        if len(section_id) % 2 != self._parity:
             return {}
-        return {digest_call("f", "{}"): Signature("google", f"of {self.scope}")}
+        placed = tuple(
+            PlacedSignature("reasoning", Signature(issuer, f"of {self.scope}"), texts=("Thinking.",))
+            for issuer in ("anthropic", "openai")
+        )
+        return {digest_call("f", "{}"): SavedSignatures(Signature("google", f"of {self.scope}"), placed)}
 
 
 def _loop(rounds: int) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.interpreter.reply_adapter import Context
-from dragoman.interpreter.signatures import CallRecorder
+from dragoman.interpreter.signature_recorder import SignatureRecorder
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.wire.sse import split_frames
 from laws.documents import DIALECTS
@@ -20,7 +20,7 @@ def events_of(sse: bytes) -> list[bytes]:
 
 
 def translate_pieces(pieces: list[bytes], source: str, client: str) -> tuple[object, ...]:
-    watch = CallRecorder()
+    watch = SignatureRecorder()
     translator = StreamTranslator(source, client, Context(now=1), watch)
     content = b"".join([*(translator.feed(piece) for piece in pieces), translator.close()])
     problem = translator.problem

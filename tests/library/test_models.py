@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from dragoman import Agent, Hooks, ModelEndpoint, Problem, RunContext, RunResult, tool
 from dragoman.agent import TurnEnded
+from dragoman.config import ConfigError
 from dragoman.core.parts import Text, ToolResult
 from dragoman.library import models
 from dragoman.simulator import Answer, Call, in_thread
@@ -90,6 +91,31 @@ def test_a_model_is_an_address_with_a_key():
         assert {dict(request.headers)["authorization"] for request in simulator.requests} == {"Bearer secret"}
         google = ModelEndpoint(base_url=simulator.base_url, api_key="k", model="gemini-3-flash", kind="gemini")
         assert Agent(google).run_sync("Hello").text
+
+
+@pytest.mark.parametrize("model", ["gemini-3-flash", "endpoint"])
+def test_only_a_named_conversation_needs_the_session_store(model, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    with in_thread() as simulator:
+        endpoint = ModelEndpoint(base_url=simulator.base_url, api_key="k", model="gemini-3-flash", kind="gemini")
+        agent = Agent(endpoint if model == "endpoint" else model, tools=[get_weather])
+        assert "sun in Oslo" in agent.run_sync("How is the weather in Oslo?").text
+        conversation = agent.conversation()
+        for city in ("Oslo", "Bergen"):
+            assert f"sun in {city}" in conversation.run_sync(f"How is the weather in {city}?").text
+        with pytest.raises(ConfigError, match="cannot open the conversation store"):
+            agent.conversation("trip").run_sync("Hello")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_signatures_reach_the_model_again_without_a_store():
+    with in_thread() as simulator:
+        endpoint = ModelEndpoint(base_url=simulator.base_url, api_key="k", model="gemini-3-flash", kind="gemini")
+        Agent(endpoint, tools=[get_weather]).run_sync("How is the weather in Oslo?")
+        body = str(simulator.requests[1].json())
+    assert "thoughtSignature" in body
+    assert "skip_thought_signature_validator" not in body
 
 
 @pytest.mark.parametrize(

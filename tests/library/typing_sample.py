@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import TypedDict, assert_type
 
 import msgspec
+from anthropic import Anthropic
+from openai import AsyncOpenAI, OpenAI
 from pydantic import BaseModel
 
 from dragoman import Agent, AgentConversation, ModelEndpoint, RunContext, RunResult, tool
@@ -52,6 +54,9 @@ async def check() -> None:
     assert_type(
         Agent(ModelEndpoint(base_url="u", model="m"), output_type=ReportModel).run_sync("H").output, ReportModel
     )
+    assert_type(Agent(OpenAI(), output_type=Report).run_sync("H", model="m").output, Report)
+    assert_type(Agent(AsyncOpenAI()).run_sync("H", model="m").output, str)
+    assert_type(Agent(Anthropic()).run_sync("H").output, str)
     assert_type(Agent("m", output_type=list[Report]).run_sync("Hello").output, list[Report])
     assert_type(Agent("m", output_type=int), Agent[int])
     assert_type((await Agent("m", output_type=Report).run("Hello", deps=Database())).output, Report)

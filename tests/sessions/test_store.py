@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 from msgspec import structs
 
+from dragoman.sessions.signatures import SignatureRow
 from dragoman.sessions.values import Conflict, Conversation, Item, Turn
 
 
@@ -197,12 +198,32 @@ def test_old_conversations_are_deleted_after_their_time(ask, owner):
 
 def test_a_signature_is_found_by_owner_call_id_and_call_content(ask, owner):
     async def do(store):
-        await store.signatures.save(owner, {("c1", "d1"): ("google", "s1")})
-        await store.signatures.save(owner, {("c1", "d1"): ("google", "s2"), ("c2", "d2"): ("google", "s3")})
-        found = await store.signatures.find(owner, ["c1", "c2", "c3"])
-        return found, await store.signatures.find(uuid4().hex, ["c1"])
+        before = await store.signatures.has_any(owner)
+        await store.signatures.save(owner, {("c1", "d1"): SignatureRow("google", "s1")})
+        await store.signatures.save(
+            owner, {("c1", "d1"): SignatureRow("google", "s2"), ("c2", "d2"): SignatureRow("google", "s3", b"[1]")}
+        )
+        await store.signatures.save(owner, {("c3", "d3"): SignatureRow(reasoning=b"[2]")})
+        found = await store.signatures.find(owner, ["c1", "c2", "c3", "c4"])
+        other = uuid4().hex
+        known = [before, await store.signatures.has_any(owner), await store.signatures.has_any(other)]
+        return found, await store.signatures.find(other, ["c1", "c3"]), known
 
-    assert ask(do) == ({"c1": {"d1": ("google", "s2")}, "c2": {"d2": ("google", "s3")}}, {})
+    rows = {
+        "c1": {"d1": SignatureRow("google", "s2")},
+        "c2": {"d2": SignatureRow("google", "s3", b"[1]")},
+        "c3": {"d3": SignatureRow(reasoning=b"[2]")},
+    }
+    assert ask(do) == (rows, {}, [False, True, False])
+
+
+def test_old_reasoning_is_deleted_with_old_signatures(ask, owner):
+    async def do(store):
+        await store.signatures.save(owner, {("c1", "d1"): SignatureRow("google", "s1", b"[1]")})
+        await store.purge(time() + 10)
+        return await store.signatures.has_any(owner)
+
+    assert ask(do) is False
 
 
 def test_a_note_that_an_answer_arrived_is_kept(ask, owner):

@@ -88,7 +88,7 @@ def test_every_kind_of_row_is_read(old_store):
         assert await store.find_items(OWNER, [item.id]) == {item.id: item.body}
         signatures = await store.signatures.find(OWNER, [SIGNED_CALL, TRIP_CALL, RESPONSE_CALL])
         assert signatures.keys() == {SIGNED_CALL, TRIP_CALL, RESPONSE_CALL}
-        assert {issuer for found in signatures.values() for issuer, _ in found.values()} == {"google"}
+        assert {row.issuer for found in signatures.values() for row in found.values()} == {"google"}
         assert await store.find_blobs(OWNER, ["call_aside"]) == {"call_aside": b'{"kept":"aside"}'}
         finished = await find_run(store, OWNER, "a-finished-run")
         assert (finished.status, finished.summary) == ("finished", b'{"turns":1}')
@@ -189,9 +189,11 @@ def test_a_stored_signature_goes_back_on_the_call_of_a_client_that_dropped_it(cl
     )
     assert "72" in reply.choices[0].message.content
     stored = with_store(old_store, lambda store: store.signatures.find(OWNER, [SIGNED_CALL]))
-    ((_, value),) = stored[SIGNED_CALL].values()
+    (row,) = stored[SIGNED_CALL].values()
     sent = simulator.requests[-1].json()["contents"]
-    assert [part["thoughtSignature"] for turn in sent for part in turn["parts"] if "functionCall" in part] == [value]
+    assert [part["thoughtSignature"] for turn in sent for part in turn["parts"] if "functionCall" in part] == [
+        row.value
+    ]
 
 
 def test_an_interrupted_run_has_failed_and_its_history_continues(client, simulator, old_store):

@@ -1,10 +1,11 @@
 """Pydantic models and unions of classes as parameters."""
 
 import enum
-from collections.abc import Iterable
+import uuid
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Any, ClassVar, Literal, TypedDict
 
 import jsonschema_rs
 import msgspec
@@ -13,8 +14,9 @@ import pydantic.dataclasses
 import pytest
 from pydantic import BaseModel, Field
 
-from dragoman.tools import tool
+from dragoman.tools import ToolDefinitionError, tool
 from dragoman.tools.custom_types import build_union, hoist_definitions
+from dragoman.tools.value_type import ValueType
 from tools.tool_calls import run, text_of
 
 
@@ -178,3 +180,76 @@ def test_definitions_of_the_same_name_are_kept_apart():
 def test_a_union_that_msgspec_supports_stays_a_union():
     assert build_union((int, str)) == int | str
     assert build_union((Literal["a"], Small, type(None))) == Literal["a"] | Small | None
+
+
+@dataclass(frozen=True)
+class Square:
+    label: ClassVar[str] = "square"
+    row: int = 0
+
+
+@dataclass
+class Board:
+    pieces: dict[tuple[int, int], str]
+
+
+def define(annotation):
+    def play(board): ...
+
+    play.__annotations__ = {"board": annotation}
+    return tool(play)
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        dict[tuple[int, int], str],
+        dict[tuple, str],
+        Mapping[frozenset[int], str],
+        list[dict[list[int], str]],
+        dict[Square, str],
+        dict[bool, str],
+        Board,
+        ClassVar[int],
+        ClassVar,
+    ],
+    ids=str,
+)
+def test_what_no_json_value_can_be_is_refused_by_the_name_of_the_parameter(annotation):
+    with pytest.raises(ToolDefinitionError, match="tool 'play': the type of parameter 'board' is not supported: "):
+        define(annotation)
+    with pytest.raises(ToolDefinitionError, match=r"output_type .* is not supported: "):
+        ValueType(annotation)
+
+
+def test_a_class_variable_as_a_text_is_refused_by_the_name_of_the_parameter():
+    with pytest.raises(ToolDefinitionError, match="the annotation of parameter 'board' cannot be resolved"):
+        define("ClassVar[int]")
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        (int, "3", 3),
+        (float, "1.5", 1.5),
+        (int | str, "3", "3"),
+        (Any, "a", "a"),
+        (Literal[1, 2], "1", 1),
+        (uuid.UUID, str(uuid.UUID(int=7)), uuid.UUID(int=7)),
+    ],
+    ids=str,
+)
+def test_a_key_of_an_object_is_decoded_from_its_text(key, text, value):
+    seen = []
+
+    def play(board):
+        seen.append(board)
+
+    play.__annotations__ = {"board": dict[key, int]}
+    run(tool(play), {"board": {text: 1}})
+    assert seen == [{value: 1}]
+
+
+def test_the_class_variables_of_a_class_are_no_fields():
+    definitions = msgspec.json.decode(define(Square).definition.parameters)["$defs"]
+    assert list(definitions["Square"]["properties"]) == ["row"]

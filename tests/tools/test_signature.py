@@ -320,7 +320,7 @@ def test_each_unsupported_parameter_is_rejected_by_name():
         untyp: "parameter 'value' has no type: annotate it",
         many: "parameter 'values' is variadic (*args), which is not supported: use a list instead",
         get_named: "parameter 'values' is variadic (**kwargs), which is not supported: use a dict instead",
-        unknown: "an annotation cannot be resolved: name 'Nowhere' is not defined",
+        unknown: "the annotation of parameter 'value' cannot be resolved: name 'Nowhere' is not defined",
         strange: "the type of parameter 'value' is not supported: complex has no JSON form",
         unreachable: "parameter 'value' is positional-only and has a default",
     }

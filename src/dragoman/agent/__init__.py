@@ -19,7 +19,7 @@ from dragoman.agent.runtime import InProcess, Job, JobRunner, RunState, Runtime,
 from dragoman.agent.runtime import Job as Order
 from dragoman.agent.runtime import JobRunner as Carrier
 from dragoman.agent.runtime import RunState as State
-from dragoman.agent.sources import ModelEndpoint, NamedModel, ToolSource
+from dragoman.agent.sources import ModelClient, ModelEndpoint, NamedModel, ToolSource
 from dragoman.agent.steps import (
     ApprovalAsked,
     CallEnded,
@@ -47,6 +47,7 @@ __all__ = [  # noqa: RUF022  grouped by purpose
     "RunResult",
     "Hooks",
     "Model",
+    "ModelClient",
     "ModelEndpoint",
     "NamedModel",
     "ToolSource",

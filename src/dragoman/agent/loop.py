@@ -23,7 +23,7 @@ from dragoman.agent.reply_merger import ReplyMerger
 from dragoman.agent.request_tools import find_client_tools
 from dragoman.agent.run import Run, RunInput, build_request
 from dragoman.agent.runtime import InProcess, Runtime, WatchedRuntime
-from dragoman.agent.sources import ModelEndpoint, NamedModel, OpenedModel, ToolSource
+from dragoman.agent.sources import ModelClient, NamedModel, OpenedModel, ToolSource
 from dragoman.agent.steps import RunEnded, Step
 from dragoman.agent.type_variables import OutputT
 from dragoman.core import events
@@ -63,7 +63,7 @@ class Agent(Generic[OutputT]):
     @overload
     def __init__(
         self: "Agent[str]",
-        model: Model | str | ModelEndpoint = "",
+        model: Model | str | ModelClient = "",
         executor: Executor | None = None,
         *,
         tools: Sequence[AnyTool] = (),
@@ -73,7 +73,7 @@ class Agent(Generic[OutputT]):
     @overload
     def __init__(
         self,
-        model: Model | str | ModelEndpoint = "",
+        model: Model | str | ModelClient = "",
         executor: Executor | None = None,
         *,
         output_type: type[OutputT],
@@ -83,7 +83,7 @@ class Agent(Generic[OutputT]):
     ) -> None: ...
     def __init__(
         self,
-        model: Model | str | ModelEndpoint = "",
+        model: Model | str | ModelClient = "",
         executor: Executor | None = None,
         *,
         output_type: Any = str,
@@ -93,9 +93,10 @@ class Agent(Generic[OutputT]):
     ) -> None:
         """Make an agent; `tools` are functions, handlers and servers, `executor` sets limits for calls.
 
-        A model is a function, a name of the configuration, `upstream/model`, or a `ModelEndpoint`; "" is the default.
+        A model is a function, a name of the configuration, `upstream/model`, a `ModelEndpoint`, or another object with
+        `base_url` and `api_key`; "" is the default.
         """
-        self._named = NamedModel(model) if isinstance(model, str | ModelEndpoint) else None
+        self._named = NamedModel(model) if isinstance(model, str | ModelClient) else None
         self._sources = tuple(each for each in tools if isinstance(each, ToolSource))
         handlers = [each for each in tools if not isinstance(each, ToolSource)]
         if executor is None:
@@ -106,7 +107,7 @@ class Agent(Generic[OutputT]):
         self._output: OutputType[OutputT] = OutputType(output_type)
         self._runtime: Callable[[str], WatchedRuntime] = settings.get("runtime", InProcess)
         self._config = AgentConfig(
-            model=model if not isinstance(model, str | ModelEndpoint) else NamedModel(model),
+            model=model if not isinstance(model, str | ModelClient) else NamedModel(model),
             executor=executor,
             limits=settings.get("limits") or Limits(),
             approve=settings.get("approve"),

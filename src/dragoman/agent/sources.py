@@ -37,6 +37,24 @@ class ModelEndpoint(Struct, frozen=True, kw_only=True):
 
 
 @runtime_checkable
+class ModelClient(Protocol):
+    """An object with the address and the key of a model server, such as a client of a vendor's SDK.
+
+    A `model`, a `kind` and `options`, as `ModelEndpoint` has them, are read if it has them.
+    """
+
+    @property
+    def base_url(self) -> object:
+        """The base URL: a string, or an object whose `str()` is one."""
+        ...
+
+    @property
+    def api_key(self) -> str | None:
+        """The key; None or "" for a server without keys."""
+        ...
+
+
+@runtime_checkable
 class ToolSource(Protocol):
     """Tools that are opened for a run, such as those of an MCP server."""
 
@@ -98,7 +116,7 @@ OpenedModel = Callable[[], ReportingModel]
 class Library(Protocol):
     """What `dragoman.library` offers."""
 
-    def open_model(self, model: str | ModelEndpoint) -> AbstractAsyncContextManager[OpenedModel]:
+    def open_model(self, model: str | ModelClient) -> AbstractAsyncContextManager[OpenedModel]:
         """Open a model while the block runs; it is also used for requests that name no model."""
         ...
 
@@ -110,9 +128,9 @@ class Library(Protocol):
 class NamedModel:
     """A model by its name or address. As a function it is opened for each request; an agent opens it for each run."""
 
-    def __init__(self, model: str | ModelEndpoint) -> None:
+    def __init__(self, model: str | ModelClient) -> None:
         self._model = model
-        self.name = model if isinstance(model, str) else model.model
+        self.name = model if isinstance(model, str) else find_model_name(model)
 
     def __repr__(self) -> str:
         return f"<NamedModel {self.name}>"
@@ -126,6 +144,12 @@ class NamedModel:
         async with self.open() as new_model, closing(new_model()(request)) as events:
             async for event in events:
                 yield event
+
+
+def find_model_name(client: ModelClient) -> str:
+    """Return the name of the model that a client is for; "" if it has none."""
+    name = getattr(client, "model", "")
+    return name if isinstance(name, str) else ""
 
 
 def load_library() -> Library:

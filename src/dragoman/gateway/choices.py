@@ -24,7 +24,7 @@ from dragoman.gateway.router import Target
 from dragoman.gateway.upstream_call import UpstreamClient, UpstreamReply
 from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.choices import ChoiceMerger, SeveralChoices, split_request
-from dragoman.interpreter.signatures import CallRecorder
+from dragoman.interpreter.signature_recorder import SignatureRecorder
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.tasks import run_all
 
@@ -125,7 +125,10 @@ class _ChoiceRun:
         }
         self._target = translated[calls[0]][0]
         self._translations = [translated[call][1] for call in calls]
-        self._choices = [ChoiceContext(request, Record(owner=record.owner, dialect=request.dialect)) for _ in calls]
+        self._choices = [
+            ChoiceContext(structs.replace(request, call=call), Record(owner=record.owner, dialect=request.dialect))
+            for call in calls
+        ]
         record.upstream, record.upstream_model = self._target.upstream.name, self._target.model
 
     async def write_whole(self) -> None:
@@ -219,7 +222,7 @@ class _ChoiceStream:
     def __init__(self, reply: UpstreamReply, context: ChoiceContext) -> None:
         self._reply = reply
         self._context = context
-        self._watch = CallRecorder()
+        self._watch = SignatureRecorder()
         self.translator = StreamTranslator(
             reply.target.upstream.dialect,
             context.request.dialect,
@@ -235,9 +238,9 @@ class _ChoiceStream:
         except ConnectionFailure as failure:
             return translator.fail(map_failure(failure, self._reply.target.upstream.name))
         events = translator.feed(data) if data else translator.close()
-        if store is not None and (calls := self._watch.ended):
+        if store is not None and (sections := self._watch.ended):
             self._watch.ended = []
-            await store.save(self._context.request.owner, calls)
+            await store.save(self._context.request.owner, sections)
         return events
 
     def note_end(self) -> None:

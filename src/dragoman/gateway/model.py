@@ -32,7 +32,7 @@ from dragoman.interpreter.errors import adapt_error_reply
 from dragoman.interpreter.ids import generate_id
 from dragoman.interpreter.ledger import open_reply_ledger
 from dragoman.interpreter.other_api import needs_other_api, report_other_api
-from dragoman.interpreter.signatures import find_unknown_ids, find_unsigned_calls
+from dragoman.interpreter.signatures import find_unsigned_sections
 from dragoman.interpreter.text_call_detector import CallDetector
 from dragoman.interpreter.translate import PendingRequest
 from dragoman.interpreter.translation import Links, Translation
@@ -123,7 +123,7 @@ class UpstreamModel:
 
     async def _translate(self, request: Request, target: Target) -> Translation:
         upstream, client, store = target.upstream, self._context.request, self._deps.upstreams.signature_store
-        is_signed = store is not None and target.signs_calls and upstream.dialect != client.dialect
+        is_signed = store is not None and target.signs and upstream.dialect != client.dialect
         signer = store.signer_for(client.owner) if store is not None and is_signed else None
         options = TranslationOptions(
             source=client.dialect,
@@ -146,8 +146,7 @@ class UpstreamModel:
             return translate_core_request(request, upstream.dialect, target.model, completed)
 
         async def parse() -> PendingRequest:
-            unknown = find_unknown_ids(find_unsigned_calls(request.messages), signer) if signer is not None else ()
-            return PendingRequest(translate, unknown)
+            return PendingRequest(translate, find_unsigned_sections(request.messages) if signer is not None else ())
 
         return await translate_with_stored(parse, options, target, signer)
 

@@ -18,7 +18,8 @@ from dragoman.gateway.upstream_call import UpstreamReply
 from dragoman.http.message import JSON_HEADERS
 from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.response import translate_response
-from dragoman.interpreter.signatures import CallRecorder, find_signed_calls
+from dragoman.interpreter.signature_recorder import SignatureRecorder
+from dragoman.interpreter.signatures import find_signed_sections
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.wire.json_stream import ArrayFramer
 
@@ -43,8 +44,8 @@ async def read_reply(reply: UpstreamReply, context: CallContext) -> tuple[bytes,
     rendered = translate_response(body, source, request.dialect, reply.context)
     response = rendered.response or _parse_untranslated(body, source)
     record.reply_losses = rendered.losses
-    if reply.signature_store is not None and (calls := find_signed_calls(response)):
-        await reply.signature_store.save(request.owner, calls)
+    if reply.signature_store is not None and (sections := find_signed_sections(response)):
+        await reply.signature_store.save(request.owner, sections)
     return rendered.body, response
 
 
@@ -211,8 +212,8 @@ class UpstreamStream:
         self._context = context
         self._signature_store = reply.signature_store
         source, dialect, reply_context = reply.target.upstream.dialect, context.request.dialect, reply.context
-        self._call_watch = CallRecorder()
-        watch = self._call_watch if reply.signature_store is not None else None
+        self._signature_watch = SignatureRecorder()
+        watch = self._signature_watch if reply.signature_store is not None else None
         self._translator = StreamTranslator(source, dialect, reply_context, watch)
         self._writer = StreamWriter(reply.translation.request, context)
         self._unsent = b""
@@ -254,15 +255,15 @@ class UpstreamStream:
             if not self._context.exchange.started:
                 raise problem from None
             return translator.fail(problem)
-        if self._signature_store is not None and (calls := self._call_watch.ended):
-            self._call_watch.ended = []
-            await self._signature_store.save(self._context.request.owner, calls)
+        if self._signature_store is not None and (sections := self._signature_watch.ended):
+            self._signature_watch.ended = []
+            await self._signature_store.save(self._context.request.owner, sections)
         return events
 
     def _on_data(self, data: bytes) -> bool:
         """Translate data and send its events at once; return whether more data may be delivered to this callback."""
         events = self._translator.feed(data)
-        if self._translator.over or self._call_watch.ended:
+        if self._translator.over or self._signature_watch.ended:
             self._unsent = events
             return False
         return self._writer.push(events)

@@ -33,8 +33,8 @@ class Target(Struct, frozen=True):
     """Whether the upstream fetches links itself, if its model supports links."""
     text_calls: TextCalls = ""
     """The format of text calls, for a model without tool support; "" if the model supports tools."""
-    signs_calls: bool = False
-    """Whether the model signs its calls, so that the signatures must be sent back."""
+    signs: bool = False
+    """Whether the model may sign its calls, reasoning or texts, so that the signatures must be sent back."""
     cache_marks: bool = True
     """Whether requests of clients without cache marks get some, if the model caches only what is marked."""
     is_exact: bool = False
@@ -78,7 +78,7 @@ class UpstreamSet(Struct, frozen=True):
 
     def _build_target(self, name: str, model: str, upstream: Upstream) -> Target:
         deadlines, text_calls = self.deadlines.get(name, Deadlines()), self.find_text_calls(name, model)
-        signs = not text_calls and "call" in dialect_named(upstream.dialect).capabilities.signatures
+        signs = not text_calls and bool(dialect_named(upstream.dialect).capabilities.signatures)
         links, marks = name not in self.without_link_fetch, name not in self.without_cache_marks
         exact, server = name in self.exact, self.servers.get(name, "")
         return Target(

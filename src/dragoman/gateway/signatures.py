@@ -1,106 +1,119 @@
-"""Stores signatures for clients that do not send them back.
+"""Stores signatures and signed reasoning for clients that do not send them back.
 
-Signatures are stored before the client receives the call that they sign, and all processes with the same store share
-them. Lookups are cached in memory, also those that found nothing: a signature never arrives after its call.
+They are stored before the client receives the call or the end of the answer that they belong to, and all processes with
+the same store share them. Lookups are cached in memory, also those that found nothing: a signature never arrives after
+its call. An owner of whom nothing is saved costs one query and no work on the messages of a request.
 """
 
-import asyncio
 import contextlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from dragoman.core.parts import Signature
-from dragoman.interpreter.signatures import SignedCall
-from dragoman.sessions.signatures import SignatureTable
+from dragoman.gateway.signature_loader import SignatureLoader
+from dragoman.gateway.signature_rows import build_row, measure_saved
+from dragoman.interpreter.signature_recorder import SignedSection
+from dragoman.interpreter.translation import SavedSignatures
+from dragoman.sessions.signatures import SignatureRow, SignatureTable
 from dragoman.sessions.values import Unavailable
 
 _MAX_CACHED = 50_000
-_NO_SIGNATURES: Mapping[str, Signature] = {}
-_Cache = OrderedDict[tuple[str, str], Mapping[str, Signature]]
+_MAX_CACHED_BYTES = 64 << 20
+_MAX_PER_ID = 64
+"""How many sections with the same id are cached: the newest."""
+_MAX_OWNERS = 100_000
+_NONE_SAVED: Mapping[str, SavedSignatures] = {}
+_Cache = OrderedDict[tuple[str, str], Mapping[str, SavedSignatures]]
 
 
-class OwnerSigner(Struct, frozen=True):
+class OwnerSigner(Struct):
     """Finds the cached signatures of one owner."""
 
     scope: str
     """The owner."""
     cache: _Cache
     store: "SignatureStore"
+    is_empty: bool
+    """Nothing of the owner is known to be saved."""
 
-    def find_signatures(self, call_id: str) -> Mapping[str, Signature] | None:
-        """Return the signatures of calls with this id; None if they must be looked up in the store first."""
-        return self.cache.get((self.scope, call_id))
+    def find_signatures(self, section_id: str) -> Mapping[str, SavedSignatures] | None:
+        """Return what is saved for sections with this id; None if they must be looked up in the store first."""
+        return self.cache.get((self.scope, section_id))
+
+    async def has_any(self) -> bool:
+        """Return whether anything is saved for the owner."""
+        self.is_empty = not await self.store.has_any(self.scope)
+        return not self.is_empty
 
     async def look_up(self, ids: Sequence[str]) -> bool:
-        """Load the signatures of calls from the store; return whether any of the calls has one."""
+        """Load what the store has for sections; return whether it has anything for one of them."""
         return await self.store.look_up(self.scope, ids)
 
 
 class SignatureStore:
-    """Stores and finds the signatures of tool calls."""
+    """Stores and finds the signatures and the signed reasoning of replies."""
 
     def __init__(self, table: SignatureTable) -> None:
         self._table = table
         self._cache: _Cache = OrderedDict()
-        self._pending_ids: dict[str, dict[str, None]] = {}
-        """Call ids for the next lookup, by owner."""
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._cached_bytes = 0
+        self._owners: dict[str, None] = {}
+        """Owners of whom something is saved."""
+        self._loader = SignatureLoader(table, self._add_saved)
 
     def signer_for(self, owner: str) -> OwnerSigner:
-        """Return the signer that finds the signatures of an owner's calls."""
-        return OwnerSigner(owner, self._cache, self)
+        """Return the signer that finds the signatures of an owner."""
+        return OwnerSigner(owner, self._cache, self, owner not in self._owners)
+
+    async def has_any(self, owner: str) -> bool:
+        """Return whether something is saved for an owner; only a positive answer is cached."""
+        if owner in self._owners:
+            return True
+        with contextlib.suppress(Unavailable):
+            if await self._table.has_any(owner):
+                self._add_owner(owner)
+        return owner in self._owners
+
+    def _add_owner(self, owner: str) -> None:
+        if len(self._owners) >= _MAX_OWNERS:
+            self._owners.pop(next(iter(self._owners)))
+        self._owners[owner] = None
 
     async def look_up(self, owner: str, ids: Sequence[str]) -> bool:
-        """Load the signatures of calls from the store; return whether any of the calls has one.
+        """Load what the store has for sections; return whether it has anything for one of them."""
+        await self._loader.load(owner, ids)
+        return any(self._cache.get((owner, section_id)) for section_id in ids)
 
-        Lookups of one owner are batched: ids that arrive during a lookup are loaded by the next one.
-        """
-        self._pending_ids.setdefault(owner, {}).update(dict.fromkeys(ids))
-        lock = self._locks.setdefault(owner, asyncio.Lock())
-        async with lock:
-            batch = self._pending_ids.pop(owner, None)
-            if batch:
-                try:
-                    await self._load(owner, tuple(batch))
-                except asyncio.CancelledError:
-                    self._pending_ids.setdefault(owner, {}).update(batch)  # other requests wait for some of them
-                    raise
-        if owner not in self._pending_ids:
-            self._locks.pop(owner, None)
-        return any(self._cache.get((owner, call_id)) for call_id in ids)
-
-    async def _load(self, owner: str, ids: Sequence[str]) -> None:
-        try:
-            found = await self._table.find(owner, ids)
-        except Unavailable:
-            # The request works without them: a placeholder signature is sent, and a loss is reported.
+    async def save(self, owner: str, sections: Sequence[SignedSection]) -> None:
+        """Store what is signed in sections that are about to be sent to a client."""
+        rows: dict[tuple[str, str], SignatureRow] = {}
+        for section in sections:
+            row = build_row(section.saved)
+            if row is not None:
+                rows[section.id, section.digest] = row
+        if not rows:
             return
-        for call_id in ids:
-            stored = {digest: Signature(issuer, value) for digest, (issuer, value) in found.get(call_id, {}).items()}
-            # A reply may have been saved during the lookup.
-            self._cache_signatures(
-                owner, call_id, {**stored, **self._cache.get((owner, call_id), _NO_SIGNATURES)} or _NO_SIGNATURES
+        self._add_owner(owner)
+        for section in sections:
+            self._add_saved(
+                owner, section.id, {section.digest: section.saved} if (section.id, section.digest) in rows else {}
             )
-
-    async def save(self, owner: str, calls: Sequence[SignedCall]) -> None:
-        """Store the signatures of calls that are about to be sent to a client."""
-        signed = {(call.id, call.digest): call.signature for call in calls if call.signature is not None}
-        if not signed:
-            return
-        for call in calls:
-            cached = self._cache.get((owner, call.id), _NO_SIGNATURES)
-            added = {call.digest: call.signature} if call.signature is not None else {}
-            self._cache_signatures(owner, call.id, {**cached, **added} or _NO_SIGNATURES)
         # Most clients send the signature back themselves, so the reply is good even if the store is unavailable.
         with contextlib.suppress(Unavailable):
-            await self._table.save(
-                owner, {key: (signature.issuer, signature.value) for key, signature in signed.items()}
-            )
+            await self._table.save(owner, rows)
 
-    def _cache_signatures(self, owner: str, call_id: str, signatures: Mapping[str, Signature]) -> None:
-        self._cache[owner, call_id] = signatures
-        self._cache.move_to_end((owner, call_id))
-        if len(self._cache) > _MAX_CACHED:
-            self._cache.popitem(last=False)
+    def _add_saved(self, owner: str, section_id: str, added: Mapping[str, SavedSignatures]) -> None:
+        key = owner, section_id
+        saved = {**self._cache.get(key, _NONE_SAVED), **added}
+        if len(saved) > _MAX_PER_ID:
+            saved = dict(list(saved.items())[-_MAX_PER_ID:])
+        if before := self._cache.get(key):
+            self._cached_bytes -= measure_saved(before)
+        if saved:
+            self._cached_bytes += measure_saved(saved)
+        self._cache[key] = saved or _NONE_SAVED
+        self._cache.move_to_end(key)
+        while len(self._cache) > _MAX_CACHED or self._cached_bytes > _MAX_CACHED_BYTES:
+            _, evicted = self._cache.popitem(last=False)
+            self._cached_bytes -= measure_saved(evicted)

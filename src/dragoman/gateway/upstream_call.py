@@ -9,7 +9,6 @@ from time import time
 
 from msgspec import Struct, structs
 
-from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest, are_tools_validated, require_valid_tools
@@ -17,6 +16,7 @@ from dragoman.gateway.context import CallContext
 from dragoman.gateway.errors import Rejection, map_failure, map_rejection
 from dragoman.gateway.redact import credentials_of, redact_known
 from dragoman.gateway.router import Target
+from dragoman.gateway.signature_removal import remove_signatures, replace_rejected
 from dragoman.gateway.signatures import OwnerSigner, SignatureStore
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.upstream_connection import ConnectionFailure
@@ -24,8 +24,9 @@ from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.core_request import TranslationOptions
 from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.other_api import call_needs_other_api, report_other_api
-from dragoman.interpreter.passthrough import pair_request, remove_rejected_signatures, require_readable
+from dragoman.interpreter.passthrough import pair_request, require_readable
 from dragoman.interpreter.reply_adapter import Context
+from dragoman.interpreter.signatures import find_unknown_ids
 from dragoman.interpreter.tool_errors import explain_tools
 from dragoman.interpreter.translate import CACHES, ParsedRequest, PendingRequest, parse_request
 from dragoman.interpreter.translation import Links, MissingLinks, Translation, TranslationTask
@@ -38,12 +39,13 @@ class UpstreamReply(Struct, frozen=True):
     translation: Translation
     incoming: Incoming
     signature_store: SignatureStore | None = None
-    """Stores the signatures of calls, if the model signs calls and the client may not send the signatures back."""
+    """Stores what is signed in the reply, if the client may not send that back."""
 
     @property
     def context(self) -> Context:
         """What the reply adapter needs to know about the request."""
-        return Context(self.translation.request, self.translation.undo, now=int(time()))
+        saves = self.signature_store is not None
+        return Context(self.translation.request, self.translation.undo, now=int(time()), saves_signatures=saves)
 
 
 class UpstreamClient:
@@ -85,9 +87,9 @@ class UpstreamClient:
         return other, structs.replace(translation, losses=(loss, *translation.losses))
 
     def _find_store(self, request: ClientRequest, target: Target) -> SignatureStore | None:
-        """Return the store for the signatures of calls; None if a request and its reply need none."""
+        """Return the store for what is signed; None if a request and its reply need none."""
         # A client of the same dialect sends the signatures back itself.
-        return self.signature_store if target.signs_calls and target.upstream.dialect != request.dialect else None
+        return self.signature_store if target.signs and target.upstream.dialect != request.dialect else None
 
     async def send_translated(self, context: CallContext, target: Target, translation: Translation) -> UpstreamReply:
         """Send a translated request; return when a successful reply has started."""
@@ -95,12 +97,27 @@ class UpstreamClient:
         is_translated = upstream.dialect != request.dialect
         record.note_attempt(upstream.name, target.model)
         headers = () if is_translated else request.headers
-        outgoing = await upstream.generate(translation.call, headers, translated=is_translated)
-        if request.target:
-            outgoing = _add_query(outgoing, request.target)
-        incoming = await self.send(outgoing, target, translation, request)
+
+        async def send(translation: Translation) -> Incoming:
+            outgoing = await upstream.generate(translation.call, headers, translated=is_translated)
+            if request.target:
+                outgoing = _add_query(outgoing, request.target)
+            return await self.send(outgoing, target, translation, request)
+
+        store = self._find_store(request, target)
+        try:
+            incoming = await send(translation)
+        except Problem as problem:
+            if store is None or problem.status != 400:
+                raise
+            plain = replace_rejected(translation, await translate(request, target))
+            if plain is None:
+                raise
+            translation = plain
+            record.note_attempt(upstream.name, target.model)
+            incoming = await send(translation)
         record.losses = (*request.losses, *translation.losses) if request.losses else translation.losses
-        return UpstreamReply(target, translation, incoming, self._find_store(request, target))
+        return UpstreamReply(target, translation, incoming, store)
 
     async def send(
         self,
@@ -120,27 +137,6 @@ class UpstreamClient:
         body = redact_credentials(await read_body(incoming, target), outgoing)
         rejection = Rejection(incoming.status, incoming.headers, body)
         raise map_rejection(rejection, target, translation, request.dialect, request.call.body)
-
-
-def remove_signatures(
-    request: ClientRequest, target: Target, problem: Problem
-) -> tuple[ClientRequest, tuple[Loss, ...]] | None:
-    """Return the request without the signatures in its history, and the losses, if `problem` rejects one of them.
-
-    The vendor is the judge of signatures of unknown origin, such as those of a fallback to another vendor's server.
-    Strict mode leaves the error to the client, because the reasoning of the history is a material loss.
-    """
-    pattern = dialect_named(request.dialect).signature_error if problem.status == 400 else None
-    is_translated = target.upstream.dialect != request.dialect
-    if pattern is None or is_translated or request.strict or target.is_exact:
-        return None
-    if not pattern.search(f"{problem.code} {problem.message} {(problem.detail or b'').decode('utf-8', 'replace')}"):
-        return None
-    call = request.native or request.call
-    unsigned = remove_rejected_signatures(call, dialect_named(request.dialect), target.model)
-    if unsigned is None:
-        return None
-    return structs.replace(request, call=unsigned[0], native=None), unsigned[1]
 
 
 async def read_body(incoming: Incoming, target: Target) -> bytes:
@@ -214,14 +210,14 @@ async def translate_with_stored(
     target: Target,
     signer: OwnerSigner | None,
 ) -> Translation:
-    """Parse and translate a request, with the stored signatures of its calls and the fetched media of its links.
+    """Parse and translate a request, with its saved signatures and reasoning and the fetched media of its links.
 
-    Most calls without a signature never had one. So a request is translated first, and unknown calls are looked up
-    afterwards; it is parsed and translated again only if one has a signature. In strict mode they are looked up first,
+    Most sections without a signature never had one. So a request is translated first, and unknown sections are looked
+    up afterwards; it is parsed and translated again only if one is signed. In strict mode they are looked up first,
     because a missing signature is a loss and strict mode rejects losses.
     """
     pending = await parse()
-    unknown = pending.unknown_ids if signer is not None else ()
+    unknown = await _find_unknown_ids(pending, signer)
     if options.strict and unknown and signer is not None:
         await signer.look_up(unknown)
         pending, unknown = await parse(), ()
@@ -235,3 +231,10 @@ async def translate_with_stored(
         # The signatures are cached now; a call that could not be looked up is reported as a loss.
         return await translate_with_stored(parse, options, target, None)
     return translation
+
+
+async def _find_unknown_ids(pending: ParsedRequest | PendingRequest, signer: OwnerSigner | None) -> list[str]:
+    """Return the ids of sections that must be looked up: none for an owner of whom nothing is saved."""
+    if signer is None or (signer.is_empty and not (pending.has_answers and await signer.has_any())):
+        return []
+    return [*pending.unconfirmed, *find_unknown_ids(pending.unsigned, signer)]

@@ -4,7 +4,7 @@ The request that `adapt` returns can be rendered in the target's dialect without
 reply. Each subject has a module of its own, which is called only if the request or the target needs it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 
 from msgspec import structs
@@ -21,8 +21,7 @@ from dragoman.interpreter.history import adapt_messages, arrange_turns
 from dragoman.interpreter.parameters import adapt_output, adapt_shared_value, adapt_thinking, disable_in_tool_loop
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.request_fields import adapt_identity, adapt_sampling, find_max_tokens
-from dragoman.interpreter.signature_envelopes import join_thoughts, open_envelopes
-from dragoman.interpreter.signatures import has_envelope
+from dragoman.interpreter.signature_envelopes import ENVELOPE_PREFIX, join_thoughts, open_envelopes
 from dragoman.interpreter.text_call_prompt import describe_tools
 from dragoman.interpreter.tools import adapt_request_tools
 from dragoman.interpreter.translation import MissingLinks
@@ -114,6 +113,16 @@ def _drop_prefix(prefix: Prefix, messages: tuple[Message, ...], adaptation: Adap
     adaptation.runs, adaptation.unnamed, adaptation.calls = prefix.runs, prefix.unnamed, prefix.call_count
     adaptation.has_cache_marks = prefix.has_cache_marks
     return (*messages[: count_leading_systems(messages)], *messages[prefix.find_end(messages) :])
+
+
+def has_envelope(messages: Iterable[Message]) -> bool:
+    """Return whether a signature came back in an envelope, which is rare."""
+    for message in messages:
+        if message.role == "assistant":
+            for part in message.parts:
+                if part.signature is not None and part.signature.value.startswith(ENVELOPE_PREFIX):
+                    return True
+    return False
 
 
 def adapt_turns(messages: tuple[Message, ...], adaptation: Adaptation, *, is_start: bool) -> tuple[Message, ...]:

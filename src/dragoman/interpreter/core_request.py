@@ -21,13 +21,13 @@ from dragoman.core.traits import TextCalls, Traits
 from dragoman.core.value import Extras, Value
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
-from dragoman.interpreter.adapt import adapt, adapt_turns
+from dragoman.interpreter.adapt import adapt, adapt_turns, has_envelope
 from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger, open_request_ledger
 from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.pairing import identify_reply, identify_request, pair_calls
 from dragoman.interpreter.signature_envelopes import remove_foreign_envelopes
-from dragoman.interpreter.signatures import find_unsigned_calls, has_envelope, restore_signatures
+from dragoman.interpreter.signatures import find_unsigned_sections, restore_signatures
 from dragoman.interpreter.text_call_prompt import describe_tools
 from dragoman.interpreter.tools import adapt_request_tools
 from dragoman.interpreter.translate import complete_request, render
@@ -73,6 +73,7 @@ def translate_core_request(request: Request, target: str, model: str, options: T
             _set_added_pointers(request), source_dialect if source_dialect is not target_dialect else None, ledger
         ),
         options.signer,
+        traits,
     )
     if source_dialect is target_dialect:
         prompt = describe_tools(whole, target_dialect.issuer, traits, ledger) if options.text_calls else None
@@ -119,10 +120,10 @@ def _set_part_pointer(part: AnyPart, where: str) -> AnyPart:
     return structs.replace(part, where=where)
 
 
-def _restore_signatures(request: Request, signer: SignatureLookup | None) -> Request:
-    if signer is None:
+def _restore_signatures(request: Request, signer: SignatureLookup | None, traits: Traits) -> Request:
+    if signer is None or signer.is_empty:
         return request
-    messages = restore_signatures(request.messages, find_unsigned_calls(request.messages), signer)
+    messages = restore_signatures(request.messages, find_unsigned_sections(request.messages), signer, traits)
     return request if messages is request.messages else structs.replace(request, messages=messages)
 
 

@@ -21,7 +21,8 @@ from dragoman.interpreter.ledger import Ledger, open_request_ledger
 from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.pairing import NO_LOSSES, pair_calls
 from dragoman.interpreter.parameters import disable_in_tool_loop
-from dragoman.interpreter.same_dialect import Edits, adapt_to_model, find_parameter_edits
+from dragoman.interpreter.same_dialect import adapt_to_model, find_parameter_edits
+from dragoman.interpreter.server_edits import Edits
 from dragoman.interpreter.signature_envelopes import ENVELOPE_MARKER, remove_foreign_envelopes
 from dragoman.interpreter.tool_errors import build_problem, find_all_faults
 from dragoman.interpreter.tools_cache import ToolsCache
@@ -114,7 +115,7 @@ def adapt_own(task: TranslationTask, ledger: Ledger, cache: ToolsCache) -> Call:
     if task.exact:
         return call
     call = remove_foreign_signatures(call, dialect, model, ledger)
-    return adapt_to_model(call, dialect, model, ledger, cache) if model else call
+    return adapt_to_model(task, call, ledger, cache) if model else call
 
 
 def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: Ledger) -> Call:

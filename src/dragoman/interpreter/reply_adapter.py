@@ -33,6 +33,8 @@ class ReplyOptions(Struct, frozen=True):
     """Only the first call is sent."""
     is_whole: bool = False
     """The events of a stream are collected into one reply."""
+    saves_signatures: bool = False
+    """What is signed is saved for clients that do not send it back."""
 
 
 class Context(Struct, frozen=True):
@@ -45,6 +47,8 @@ class Context(Struct, frozen=True):
     """The creation time for a reply that has none, in seconds since 1970."""
     by_leaf: bool = False
     """The losses of a stream are reported leaf by leaf."""
+    saves_signatures: bool = False
+    """What is signed in the reply is saved and returned to its vendor for a client that cannot hold it."""
 
     @property
     def salt(self) -> str:
@@ -58,7 +62,7 @@ class Context(Struct, frozen=True):
 
     def reply_options(self) -> ReplyOptions:
         """Return the options for adapting the reply to the client."""
-        return ReplyOptions(self.salt, self.undo.single_call)
+        return ReplyOptions(self.salt, self.undo.single_call, saves_signatures=self.saves_signatures)
 
     def call_detector(self, client: Dialect, ledger: Ledger) -> CallDetector | None:
         """Return the detector of calls in the model's text; None if its tools were not described in the prompt."""
@@ -189,10 +193,14 @@ class ReplyAdapter:
             )
 
     def adapt_signature(self, signature: Signature, kind: type[AnyPart], part: AnyPart) -> Signature | None:
-        """Return the signature for a part of this kind, another vendor's in an envelope; None if it can hold none."""
+        """Return the signature for a part of this kind, another vendor's in an envelope; None if it can hold none.
+
+        A signed text keeps its signature if that is saved: the client's encoder leaves it out.
+        """
         client, capabilities, kind_name = self.client, self.capabilities, _SIGNATURE_KINDS.get(kind, "")
         if kind_name not in capabilities.signatures:
-            return None
+            is_saved = self.options.saves_signatures and isinstance(part, Text) and not self.call_count
+            return signature if is_saved else None
         is_call = kind_name == "call"
         if signature.issuer == client.issuer or (is_call and signature.issuer in capabilities.call_issuers):
             return signature

@@ -16,13 +16,13 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, count_leading_systems
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call, Dialect, ReadTools
-from dragoman.interpreter.adapt import adapt_turns
+from dragoman.interpreter.adapt import adapt_turns, has_envelope
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.cache_marks import are_marks_compatible
 from dragoman.interpreter.ledger import open_request_ledger
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix, PrefixCache, Scope
 from dragoman.interpreter.signature_envelopes import open_envelopes
-from dragoman.interpreter.signatures import find_unknown_ids, find_unsigned_calls, has_envelope
+from dragoman.interpreter.signatures import find_unknown_ids, find_unsigned_sections
 from dragoman.interpreter.translation import Links, TranslationTask
 from dragoman.interpreter.undo import Arguments
 from dragoman.wire import array, json
@@ -44,10 +44,10 @@ class RequestHistory:
     """The number of bytes of the body after the last item of the history."""
 
     unconfirmed: frozenset[str] = frozenset()
-    """Ids of calls in the cached prefix that were treated as unsigned, and that the signer still has to look up."""
+    """Ids of sections in the cached prefix that were treated as unsigned, and that the signer must still look up."""
 
     def __init__(self, task: TranslationTask, cache: PrefixCache, read_tools: ReadTools) -> None:
-        self._signer = task.signer
+        self._signer = task.signer if task.signer is not None and not task.signer.is_empty else None
         self._call = task.call
         self._source = task.source
         self._cache = cache
@@ -82,7 +82,7 @@ class RequestHistory:
         return request
 
     def _confirm_unsigned(self, prefix: Prefix) -> Prefix:
-        """Return the prefix, or `NO_PREFIX` if a signature has been found for one of its calls."""
+        """Return the prefix, or `NO_PREFIX` if a signature has been found for one of its sections."""
         signer = self._signer
         if signer is None or any(signer.find_signatures(call_id) for call_id in prefix.unconfirmed):
             return NO_PREFIX
@@ -170,7 +170,9 @@ class RequestHistory:
 
     def _find_unconfirmed(self, segment: tuple[Message, ...]) -> frozenset[str]:
         signer = self._signer
-        return frozenset(find_unknown_ids(find_unsigned_calls(segment), signer)) if signer is not None else frozenset()
+        return (
+            frozenset(find_unknown_ids(find_unsigned_sections(segment), signer)) if signer is not None else frozenset()
+        )
 
     def _are_marks_compatible(self, messages: tuple[Message, ...], traits: Traits) -> bool:
         """Return whether the cache marks on the two sides of a split do not affect each other."""

@@ -15,7 +15,7 @@ from dragoman.interpreter.call_wrapper import WRAPPER_NAMES, CallExpander
 from dragoman.interpreter.ledger import open_reply_ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context, has_other_envelope
-from dragoman.interpreter.signatures import CallRecorder
+from dragoman.interpreter.signature_recorder import SignatureRecorder
 from dragoman.interpreter.undo import ReplyPipeline
 from dragoman.wire.sse import MAX_EVENT_BYTES, split_frames
 
@@ -37,11 +37,11 @@ class StreamTranslator:
     """Turns upstream bytes into bytes for the client, chunk by chunk.
 
     With the same dialect on both sides the bytes are forwarded; they are decoded only to notice a stream that is cut
-    off or malformed, so that the client gets an error at its end. `watch` records the calls sent.
+    off or malformed, so that the client gets an error at its end. `watch` records what is signed.
     """
 
     def __init__(
-        self, source: str, target: str, context: Context = NO_CONTEXT, watch: CallRecorder | None = None
+        self, source: str, target: str, context: Context = NO_CONTEXT, watch: SignatureRecorder | None = None
     ) -> None:
         source_dialect, target_dialect = dialect_named(source), dialect_named(target)
         self._dialect = source_dialect
@@ -62,8 +62,8 @@ class StreamTranslator:
         """The index of the part whose deltas need no change, until an event of another kind comes."""
         self._open_index = -1
         """The index of that part at the client."""
-        self._is_same = False
-        """Its index is the same at the client, and the recorder does not record its deltas."""
+        self._open_deltas: list[PartDelta] | None = None
+        """The recorder's list of the deltas of that part."""
         self._partial_frame = bytearray()
         """The bytes so far of an incomplete SSE frame."""
         self._is_framed = True
@@ -80,6 +80,8 @@ class StreamTranslator:
         if self.over:
             return b""
         if self._same is False:
+            if self._recorder is not None and not self._recorder.add_bytes(len(chunk)):
+                self._recorder, self._open = None, -1
             return self._render(self._decoder.feed(chunk))
         if self._same is None:
             self._partial_frame += chunk
@@ -156,7 +158,10 @@ class StreamTranslator:
         for event in events:
             # Most events are a delta of the open part, which needs no change.
             if type(event) is PartDelta and (event.index == self._open or self._find_open(event.index)):
-                adapted.append(event if self._is_same else self._renumber(event))
+                if self._open_deltas is not None:
+                    self._open_deltas.append(event)
+                same_index = event.index == self._open_index
+                adapted.append(event if same_index else PartDelta(self._open_index, event.text, event.piece))
             else:
                 adapted += self._adapt(event)
         return b"".join(map(self._encoder.feed, adapted))
@@ -169,15 +174,8 @@ class StreamTranslator:
         if client_index is None:
             return False
         self._open, self._open_index = index, client_index
-        is_recorded = self._recorder is not None and self._recorder.has_open(client_index)
-        self._is_same = client_index == index and not is_recorded
+        self._open_deltas = self._recorder.find_deltas(client_index) if self._recorder is not None else None
         return True
-
-    def _renumber(self, delta: PartDelta) -> PartDelta:
-        """Return a delta with the client's index of its part, and record it."""
-        if self._recorder is not None:
-            self._recorder.append_delta(self._open_index, delta.text)
-        return PartDelta(self._open_index, delta.text, delta.piece)
 
     def _adapt(self, event: Event) -> list[Event]:
         self._open = -1
@@ -187,15 +185,15 @@ class StreamTranslator:
         self._record_events(adapted, self._recorder)
         return adapted
 
-    def _record_events(self, events: Iterable[Event], recorder: CallRecorder | None = None) -> None:
-        """Record whether the reply has begun, how it ended and, with `recorder`, its calls."""
+    def _record_events(self, events: Iterable[Event], recorder: SignatureRecorder | None = None) -> None:
+        """Record whether the reply has begun, how it ended and, with `recorder`, what is signed in it."""
         for event in events:
             if isinstance(event, _STATES):
                 self._record_state(event)
             else:
                 self.begun = True
-                if recorder is not None:
-                    recorder.record_event(event)
+            if recorder is not None:
+                recorder.record_event(event)
 
     def _record_state(self, event: Started | UsageSeen | Finished | Failed) -> None:
         match event:

@@ -3,8 +3,8 @@
 For a target of its own dialect a request is forwarded as bytes; see `passthrough`. `errors` translates errors.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property, partial
 
 from msgspec import Struct, structs
 
@@ -22,7 +22,11 @@ from dragoman.interpreter.passthrough import adapt_own, pass_on
 from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.request_fields import require_one_choice
 from dragoman.interpreter.request_history import RequestHistory
-from dragoman.interpreter.signatures import UnsignedCall, find_unknown_ids, find_unsigned_calls, restore_signatures
+from dragoman.interpreter.signatures import (
+    UnsignedSection,
+    find_unsigned_sections,
+    restore_signatures,
+)
 from dragoman.interpreter.text_call_prompt import describe_tools
 from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
 from dragoman.interpreter.translation import Links, SignatureLookup, Translation, TranslationTask
@@ -45,29 +49,33 @@ class ParsedRequest:
     """A request that is parsed but not yet translated to another dialect."""
 
     tool_set: ToolSet | None = None
-    unknown_ids: Sequence[str] = ()
-    """Ids of calls without a signature that have not been looked up; if one is signed, the request is parsed again."""
     _history: RequestHistory | None = None
     _known_count = 0
     """The number of messages before the new ones: system messages and the cached prefix."""
-    _unsigned_calls: Sequence[UnsignedCall] = ()
-    """Calls in the new messages that came without a signature."""
 
     def __init__(self, task: TranslationTask, caches: Caches) -> None:
         self._task = task
         self._tools = caches.tools
         call, source = task.call, task.source
-        signer = self._signer = task.signer
+        self._signer = task.signer
         if len(call.body) < 2 * caches.prefixes.min_bytes:
             self.request = source.parse_request(call, read_tools=self._read_tools)
             """The request as the client sent it, without stored signatures."""
         else:
             history = RequestHistory(task, caches.prefixes, self._read_tools)
             self._history, self.request, self._known_count = history, history.request, history.prefix_length
-            self.unknown_ids = list(history.unconfirmed)
-        if signer is not None and (unsigned := find_unsigned_calls(self._get_new_messages())):
-            self._unsigned_calls = unsigned
-            self.unknown_ids = [*self.unknown_ids, *find_unknown_ids(unsigned, signer)]
+        self.has_answers = any(message.role == "assistant" for message in self.request.messages)
+        """Whether the history has answers of a model."""
+
+    @cached_property
+    def unsigned(self) -> Sequence[UnsignedSection]:
+        """Sections in the new messages that came without signatures."""
+        return find_unsigned_sections(self._get_new_messages()) if self._signer is not None else ()
+
+    @property
+    def unconfirmed(self) -> Collection[str]:
+        """The ids of sections in the cached prefix that were not looked up; see `RequestHistory`."""
+        return self._history.unconfirmed if self._history is not None else ()
 
     def _read_tools(self, raw: bytes, where: str) -> Tools:
         self.tool_set = self._tools.read(self._task.source, raw, where)
@@ -81,8 +89,8 @@ class ParsedRequest:
         """Translate the request with the media fetched for its links; raise `MissingLinks` for those to be fetched."""
         task = self._task
         source, target = task.source, task.target
-        request = self._restore_signatures() if self._unsigned_calls else self.request
-        traits = traits_for(target.name, task.model or request.model, "", task.server)
+        traits = traits_for(target.name, task.model or self.request.model, "", task.server)
+        request = self._restore_signatures(traits)
         ledger = open_request_ledger(source, task.call.body)
         whole = request
         if not request.messages or source.read_declared_tools is not None:
@@ -99,11 +107,13 @@ class ParsedRequest:
         call, losses = _render(adapted, traits, ledger, task)
         return Translation(call=call, losses=losses, undo=undo, request=request, tool_set=self.tool_set)
 
-    def _restore_signatures(self) -> Request:
-        """Return the request with the missing signatures on its new calls; the cached prefix has them already."""
+    def _restore_signatures(self, traits: Traits) -> Request:
+        """Return the request with what its new messages came without; the cached prefix has that already."""
         request, signer = self.request, self._signer
+        if signer is None or signer.is_empty or not self.unsigned:
+            return request
         new = self._get_new_messages()
-        signed = restore_signatures(new, self._unsigned_calls, signer) if signer is not None else new
+        signed = restore_signatures(new, self.unsigned, signer, traits)
         if signed is new:
             return request
         return structs.replace(request, messages=(*request.messages[: self._known_count], *signed))
@@ -113,7 +123,9 @@ class PendingRequest(Struct, frozen=True):
     """A request that is parsed only when it is translated; see `ParsedRequest`."""
 
     translate: Callable[[Links | None], Translation]
-    unknown_ids: Sequence[str] = ()
+    unsigned: Sequence[UnsignedSection] = ()
+    unconfirmed: Collection[str] = ()
+    has_answers: bool = True
     request: Request | None = None
     tool_set: ToolSet | None = None
 

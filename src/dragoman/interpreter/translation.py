@@ -5,7 +5,7 @@ its caller.
 """
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -18,17 +18,48 @@ from dragoman.dialects.record import Call, Dialect
 from dragoman.interpreter.tools_cache import ToolSet
 from dragoman.interpreter.undo import NO_UNDO, Undo
 
+PlacedKind = Literal["reasoning", "redacted", "text"]
+
+
+class PlacedSignature(Struct, frozen=True, omit_defaults=True):
+    """A signed part of a reply other than a call, and its position."""
+
+    kind: PlacedKind
+    signature: Signature
+    offset: int = 0
+    """The number of characters of text before it, since the start of the reply or the last call."""
+    texts: tuple[str, ...] = ()
+    """The texts of a reasoning part."""
+    length: int = 0
+    """The length of a signed text."""
+
+
+class SavedSignatures(Struct, frozen=True):
+    """What is signed in a section of a reply, which ends with a call or, without any call, with the reply."""
+
+    call: Signature | None = None
+    placed: tuple[PlacedSignature, ...] = ()
+
 
 class SignatureLookup(Protocol):
-    """Looks up the signatures of calls by id and by the digest of name and arguments."""
+    """Looks up what is signed in the sections of earlier replies.
+
+    The key of a section is the id of its call and the digest of the call's name and arguments, or is made from the text
+    of an answer without calls.
+    """
 
     @property
     def scope(self) -> str:
         """The owner of these signatures."""
         ...
 
-    def find_signatures(self, call_id: str) -> Mapping[str, Signature] | None:
-        """Return the signatures of the calls with an id, by digest; None if the id must be looked up first."""
+    @property
+    def is_empty(self) -> bool:
+        """Nothing of the owner is known to be saved."""
+        ...
+
+    def find_signatures(self, section_id: str) -> Mapping[str, SavedSignatures] | None:
+        """Return what is saved for the sections with an id, by digest; None if the id must be looked up first."""
         ...
 
 

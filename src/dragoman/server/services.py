@@ -119,32 +119,7 @@ async def open_gateway_services(
     async with AsyncExitStack() as stack:
         client = Client()
         stack.push_async_callback(client.close)
-        by_name: dict[str, UpstreamSelector] = {}
-        for name, table in config.upstreams.items():
-            by_name[name] = await open_upstream(name, table, client, stack)
-        kinds = {name: table.kind for name, table in config.upstreams.items()}
-        deadlines = {
-            name: Deadlines(connect=table.connect, first_byte=table.first_byte, idle=table.idle)
-            for name, table in config.upstreams.items()
-        }
-        other_apis = {
-            name: open_running_upstream(name, structs.replace(table, kind=other.name), client)
-            for name, table in config.upstreams.items()
-            if (other := find_other_kind(table)) is not None
-        }
-        upstreams = UpstreamSet(
-            by_name,
-            kinds,
-            deadlines,
-            build_media_fetcher(config),
-            find_linkless_upstreams(config),
-            find_text_calls(config),
-            frozenset(name for name, table in config.upstreams.items() if table.cache_marks == "off"),
-            frozenset(name for name, table in config.upstreams.items() if table.passthrough == "exact"),
-            other_apis,
-            {name: KINDS[table.kind].find_server(table) for name, table in config.upstreams.items()},
-        )
-        routes = Routes(upstreams, config.models, config.agents)
+        routes = await _open_routes(config, client, stack)
         conversations = await stack.enter_async_context(open_conversation_loader(config))
         prices = {name: find_agent_price(config, name, routes) for name in config.agents}
         job_runner = job_runner_factory(conversations.store)
@@ -157,6 +132,45 @@ async def open_gateway_services(
         signatures = SignatureStore(conversations.store.signatures)
         gateway = Gateway(routes, client, _build_settings(config), signatures, agents)
         yield GatewayServices(gateway, conversations, job_runner, client)
+
+
+@asynccontextmanager
+async def open_storeless_gateway(config: Config) -> AsyncGenerator[Gateway]:
+    """Open only the configured upstreams while the block runs, for a program that keeps signatures in its history."""
+    async with AsyncExitStack() as stack:
+        client = Client()
+        stack.push_async_callback(client.close)
+        yield Gateway(await _open_routes(config, client, stack), client, _build_settings(config))
+
+
+async def _open_routes(config: Config, client: Client, stack: AsyncExitStack) -> Routes:
+    """Open the configured upstreams; a simulator that one needs runs until `stack` closes."""
+    by_name: dict[str, UpstreamSelector] = {}
+    for name, table in config.upstreams.items():
+        by_name[name] = await open_upstream(name, table, client, stack)
+    kinds = {name: table.kind for name, table in config.upstreams.items()}
+    deadlines = {
+        name: Deadlines(connect=table.connect, first_byte=table.first_byte, idle=table.idle)
+        for name, table in config.upstreams.items()
+    }
+    other_apis = {
+        name: open_running_upstream(name, structs.replace(table, kind=other.name), client)
+        for name, table in config.upstreams.items()
+        if (other := find_other_kind(table)) is not None
+    }
+    upstreams = UpstreamSet(
+        by_name,
+        kinds,
+        deadlines,
+        build_media_fetcher(config),
+        find_linkless_upstreams(config),
+        find_text_calls(config),
+        frozenset(name for name, table in config.upstreams.items() if table.cache_marks == "off"),
+        frozenset(name for name, table in config.upstreams.items() if table.passthrough == "exact"),
+        other_apis,
+        {name: KINDS[table.kind].find_server(table) for name, table in config.upstreams.items()},
+    )
+    return Routes(upstreams, config.models, config.agents)
 
 
 def _build_agents(

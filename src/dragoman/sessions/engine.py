@@ -74,6 +74,15 @@ MIGRATION_STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
                 PRIMARY KEY (owner, name))""",
         ),
     ),
+    (
+        "0006-reasoning",
+        (
+            """CREATE TABLE reasoning (
+                owner TEXT NOT NULL, call TEXT NOT NULL, digest TEXT NOT NULL, body {bytes} NOT NULL,
+                created BIGINT NOT NULL, PRIMARY KEY (owner, call, digest))""",
+            "CREATE INDEX reasoning_by_age ON reasoning (created)",
+        ),
+    ),
 )
 
 CREATE_MIGRATIONS_TABLE = "CREATE TABLE IF NOT EXISTS dragoman_steps (name TEXT PRIMARY KEY)"

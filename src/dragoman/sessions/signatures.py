@@ -1,42 +1,84 @@
-"""The table of tool call signatures, by owner, call id and a digest of the call's content."""
+"""The tables of signatures and signed reasoning, by owner, call id and a digest of the call's content.
+
+What belongs to an answer without calls has an id made from its text.
+"""
 
 from collections.abc import Mapping, Sequence
 from time import time
 
+from msgspec import Struct
+
 from dragoman.sessions.engine import Cursor, Engine
 from dragoman.sessions.rows import GROUP_MARKS, group_names
 
-_SAVE = (
+_SAVE_SIGNATURE = (
     "INSERT INTO signatures (owner, call, digest, issuer, value, created) VALUES (?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (owner, call, digest) DO UPDATE SET issuer = excluded.issuer, value = excluded.value, "
     "created = excluded.created"
 )
-_FIND = {
+_SAVE_REASONING = (
+    "INSERT INTO reasoning (owner, call, digest, body, created) VALUES (?, ?, ?, ?, ?) "
+    "ON CONFLICT (owner, call, digest) DO UPDATE SET body = excluded.body, created = excluded.created"
+)
+_FIND_SIGNATURES = {
     size: "SELECT call, digest, issuer, value FROM signatures WHERE owner = ? AND call IN " + marks  # noqa: S608
     for size, marks in GROUP_MARKS.items()
 }
+_FIND_REASONING = {
+    size: "SELECT call, digest, body FROM reasoning WHERE owner = ? AND call IN " + marks  # noqa: S608
+    for size, marks in GROUP_MARKS.items()
+}
+_HAS_ANY = (
+    "SELECT 1 WHERE EXISTS (SELECT 1 FROM signatures WHERE owner = ?) "
+    "OR EXISTS (SELECT 1 FROM reasoning WHERE owner = ?)"
+)
+
+
+class SignatureRow(Struct, frozen=True):
+    """What is stored for a call: its own signature, and the signed reasoning and texts before it."""
+
+    issuer: str = ""
+    value: str = ""
+    """The signature of the call; empty if it has none."""
+    reasoning: bytes = b""
+    """The signed parts before the call, as the caller encoded them; empty if there are none."""
 
 
 class SignatureTable:
-    """Stores and finds signatures."""
+    """Stores and finds signatures and signed reasoning."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def save(self, owner: str, signed: Mapping[tuple[str, str], tuple[str, str]]) -> None:
-        """Store the issuer and value of signatures, by call id and digest of the call's content."""
+    async def save(self, owner: str, rows: Mapping[tuple[str, str], SignatureRow]) -> None:
+        """Store rows, by call id and digest of the call's content."""
         now = int(time())
-        rows = [(owner, call, digest, issuer, value, now) for (call, digest), (issuer, value) in signed.items()]
-        await self._engine.write(lambda cursor: cursor.execute_many(_SAVE, rows), durable=False)
+        signatures = [(owner, *key, row.issuer, row.value, now) for key, row in rows.items() if row.value]
+        reasoning = [(owner, *key, row.reasoning, now) for key, row in rows.items() if row.reasoning]
 
-    async def find(self, owner: str, calls: Sequence[str]) -> dict[str, dict[str, tuple[str, str]]]:
-        """Return the issuer and value of signatures, by call id and digest of the call's content."""
+        def insert(cursor: Cursor) -> None:
+            if signatures:
+                cursor.execute_many(_SAVE_SIGNATURE, signatures)
+            if reasoning:
+                cursor.execute_many(_SAVE_REASONING, reasoning)
 
-        def select(cursor: Cursor) -> dict[str, dict[str, tuple[str, str]]]:
-            found: dict[str, dict[str, tuple[str, str]]] = {}
+        await self._engine.write(insert, durable=False)
+
+    async def has_any(self, owner: str) -> bool:
+        """Return whether anything is stored for an owner."""
+        return await self._engine.look_up(lambda cursor: bool(cursor.fetch_all(_HAS_ANY, owner, owner)))
+
+    async def find(self, owner: str, calls: Sequence[str]) -> dict[str, dict[str, SignatureRow]]:
+        """Return the rows of calls, by call id and digest of the call's content."""
+
+        def select(cursor: Cursor) -> dict[str, dict[str, SignatureRow]]:
+            found: dict[str, dict[str, SignatureRow]] = {}
             for group in group_names(calls):
-                for call, digest, issuer, value in cursor.fetch_all(_FIND[len(group)], owner, *group):
-                    found.setdefault(call, {})[digest] = (issuer, value)
+                for call, digest, issuer, value in cursor.fetch_all(_FIND_SIGNATURES[len(group)], owner, *group):
+                    found.setdefault(call, {})[digest] = SignatureRow(issuer, value)
+                for call, digest, body in cursor.fetch_all(_FIND_REASONING[len(group)], owner, *group):
+                    before = found.setdefault(call, {}).get(digest, SignatureRow())
+                    found[call][digest] = SignatureRow(before.issuer, before.value, bytes(body))
             return found
 
         return await self._engine.look_up(select)

@@ -43,7 +43,7 @@ _FIND_OLD = (
 
 
 class Store:
-    """Stores turns, conversations, runs, claims, signatures and hidden turns."""
+    """Stores turns, conversations, runs, claims, signatures, signed reasoning and hidden turns."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -217,6 +217,7 @@ def _delete_old(cursor: Cursor, limit: int) -> int:
         delete_turn(cursor, key)
     if not keys:
         cursor.execute("DELETE FROM signatures WHERE created < ?", limit)
+        cursor.execute("DELETE FROM reasoning WHERE created < ?", limit)
         delete_old_runs(cursor, limit)
         cursor.execute("DELETE FROM asides WHERE created < ?", limit)
         cursor.execute("DELETE FROM claims WHERE alive < ?", limit)

@@ -10,10 +10,11 @@ import dataclasses
 import inspect
 import re
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import (
     Annotated,
     Any,
+    ClassVar,
     Literal,
     NotRequired,
     Required,
@@ -26,7 +27,7 @@ from typing import (
 
 from msgspec import Meta, Struct
 
-from dragoman.tools.custom_types import adapt_leaf, build_union
+from dragoman.tools.custom_types import adapt_leaf, build_union, can_be_key
 
 _PARAMETER_SECTIONS = (
     "args",
@@ -57,6 +58,7 @@ _NUMPY_ITEM = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?")
 _FIELD = re.compile(r"\s*[:@](\w+)(?:\s+([^:]*?))?\s*:\s*(.*)")
 _PARAMETER_FIELDS = ("param", "parameter", "arg", "argument", "key", "keyword")
 _UNIONS = (Union, types.UnionType)
+_MAPPINGS: tuple[Any, ...] = (dict, Mapping, MutableMapping)
 _BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length")
 
 
@@ -143,6 +145,10 @@ def _join_lines(lines: list[str]) -> str:
     return " ".join(stripped for line in lines if (stripped := line.strip()))
 
 
+class UnsupportedTypeError(ValueError):
+    """An annotation that no JSON value can have the type of."""
+
+
 class AnnotationReader:
     """Converts annotations to msgspec types and collects the classes that appear in them."""
 
@@ -159,6 +165,8 @@ class AnnotationReader:
             metas += _read_bounds(arguments[1:])
             kind = self.to_msgspec_type(arguments[0])
             return Annotated[(kind, *metas)] if metas else kind
+        if origin is ClassVar or annotation is ClassVar:
+            raise UnsupportedTypeError("ClassVar is only for attributes of classes: annotate it with the type alone")
         if origin is Literal or not arguments:
             self._collect_class(annotation)
             return adapt_leaf(annotation)
@@ -166,6 +174,8 @@ class AnnotationReader:
             return list[self.to_msgspec_type(arguments[0])]
         if origin in _UNIONS:
             return build_union(tuple(self.to_msgspec_type(each) for each in arguments))
+        if origin in _MAPPINGS and not can_be_key(self.to_msgspec_type(arguments[0])):
+            raise UnsupportedTypeError(f"a key of a JSON object is a text, which cannot be a {arguments[0]!r}")
         try:
             return origin[tuple(self.to_msgspec_type(each) for each in arguments)]
         except TypeError:
@@ -188,7 +198,8 @@ class AnnotationReader:
             return  # msgspec cannot resolve the hints either, and reports it
         for name, annotation in hints.items():
             self._classes[kind][name] = self.find_description(annotation)
-            self.to_msgspec_type(annotation)
+            if get_origin(annotation) is not ClassVar and annotation is not ClassVar:
+                self.to_msgspec_type(annotation)
 
     def add_descriptions(self, components: dict[str, Any]) -> None:
         """Add the field descriptions of the collected classes to their schemas."""

@@ -18,6 +18,8 @@ import msgspec
 REF_TEMPLATE = "#/$defs/{name}"
 _REF_PREFIX = "#/$defs/"
 _MAX_LISTED = 5
+_KEY_TYPES = (None, "string", "integer", "number")
+"""The types of schemas whose values can be decoded from a text; None for an enum and for any value."""
 
 
 class _UnionType(type):
@@ -81,6 +83,18 @@ def build_union(members: tuple[Any, ...]) -> Any:
     except (ValueError, NameError, RecursionError):
         pass  # reported with the name of the parameter
     return union
+
+
+def can_be_key(kind: Any) -> bool:
+    """Return whether msgspec can decode the key of a JSON object as a type; True for one that it does not know."""
+    try:
+        (schema,), components = msgspec.json.schema_components([kind], schema_hook=schema_of)
+    except (TypeError, ValueError, NameError, RecursionError):
+        return True  # reported with the name of the parameter
+    schemas = [
+        components.get(each.get("$ref", "").removeprefix(_REF_PREFIX), each) for each in schema.get("anyOf", [schema])
+    ]
+    return any(each.get("type") in _KEY_TYPES for each in schemas)
 
 
 def schema_of(kind: type) -> dict[str, Any]:

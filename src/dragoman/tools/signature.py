@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dragoman.core.request import Tool
-from dragoman.tools.annotations import AnnotationReader, allows_none, parse_docstring
+from dragoman.tools.annotations import AnnotationReader, UnsupportedTypeError, allows_none, parse_docstring
 from dragoman.tools.arguments import InvalidArgumentsError, format_error, format_errors
 from dragoman.tools.context import build_context, check_context_type, context_type_of
 from dragoman.tools.custom_types import REF_TEMPLATE, decode, hoist_definitions, schema_of
@@ -130,6 +130,8 @@ class _Signature:
     def _build_field(self, parameter: inspect.Parameter, annotation: Any, description: str) -> tuple[str, Any, Any]:
         try:
             kind: Any = self._annotations.to_msgspec_type(annotation)
+        except UnsupportedTypeError as error:
+            raise ToolDefinitionError(f"the type of parameter {parameter.name!r} is not supported: {error}") from None
         except (TypeError, ValueError) as error:
             raise ToolDefinitionError(
                 f"the bounds of parameter {parameter.name!r} are not supported: {error}"
@@ -227,13 +229,15 @@ def _read_hints(function: Callable[..., Any]) -> dict[str, Any]:
     target: Any = inspect.unwrap(getattr(function, "func", function))
     if not inspect.isroutine(target):
         target = target.__init__ if isinstance(target, type) else target.__call__
-    annotations = {name: kind for name, kind in getattr(target, "__annotations__", {}).items() if name != "return"}
-    try:
-        return get_type_hints(
-            SimpleNamespace(__annotations__=annotations), getattr(target, "__globals__", {}), include_extras=True
-        )
-    except (NameError, TypeError, AttributeError, SyntaxError) as error:
-        raise ToolDefinitionError(f"an annotation cannot be resolved: {error}") from None
+    names, hints = getattr(target, "__globals__", {}), dict[str, Any]()
+    for name, kind in getattr(target, "__annotations__", {}).items():
+        if name != "return":
+            annotated = SimpleNamespace(__annotations__={name: kind})
+            try:
+                hints |= get_type_hints(annotated, names, include_extras=True)
+            except (NameError, TypeError, AttributeError, SyntaxError) as error:
+                raise ToolDefinitionError(f"the annotation of parameter {name!r} cannot be resolved: {error}") from None
+    return hints
 
 
 def _define_struct(fields: list[tuple[str, Any, Any]]) -> type[Struct]:

@@ -10,6 +10,7 @@ import openai
 from end_to_end.scenarios import SYSTEM, Scenario
 from end_to_end.talk import Call, Reply, Result
 
+NAME = "chat"
 SAYS_FAILED = False
 FAILS_BY_MEMBER = False
 SAYS_IMAGES = False
@@ -66,6 +67,13 @@ class Client:
             tokens=(usage.prompt_tokens, usage.completion_tokens),
             cached=(usage.prompt_tokens_details and usage.prompt_tokens_details.cached_tokens) or 0,
         )
+
+    def forget(self) -> None:
+        """Keep of the answer only what every client of this API keeps: its text and its calls."""
+        message = self._messages[-1]
+        kept = {name: message[name] for name in ("role", "content") if name in message}
+        calls = [{name: call[name] for name in ("id", "type", "function")} for call in message.get("tool_calls", ())]
+        self._messages[-1] = kept | ({"tool_calls": calls} if calls else {})
 
     def answer(self, calls: tuple[Call, ...], results: tuple[Result, ...]) -> None:
         """Send what the tools answered."""

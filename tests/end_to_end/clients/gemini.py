@@ -8,6 +8,7 @@ from end_to_end.scenarios import SYSTEM, Scenario
 from end_to_end.talk import Call, Reply, Result
 from oracles.clients import genai, genai_types
 
+NAME = "gemini"
 SAYS_FAILED = True
 FAILS_BY_MEMBER = True
 """A result that failed is an object with this one member."""
@@ -62,6 +63,12 @@ class Client:
             tokens=(usage.prompt_token_count, texts),
             cached=usage.cached_content_token_count or 0,
         )
+
+    def forget(self) -> None:
+        """Keep of the answer only its texts and its calls, unsigned."""
+        content = self._contents[-1]
+        kept = [part.model_copy(update={"thought_signature": None}) for part in content.parts if not part.thought]
+        self._contents[-1] = genai_types.Content(role="model", parts=[p for p in kept if p.text or p.function_call])
 
     def answer(self, calls: tuple[Call, ...], results: tuple[Result, ...]) -> None:
         """Send what the tools answered."""

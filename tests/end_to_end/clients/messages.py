@@ -9,6 +9,7 @@ import httpx2
 from end_to_end.scenarios import SYSTEM, Scenario
 from end_to_end.talk import Call, Reply, Result
 
+NAME = "messages"
 SAYS_FAILED = True
 FAILS_BY_MEMBER = False
 SAYS_IMAGES = True
@@ -35,6 +36,8 @@ class Client:
                 {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
                 for tool in scenario.tools
             ]
+        if scenario.vendor_tool is not None:
+            self._asked["tools"] = [scenario.vendor_tool.declaration]
         if scenario.choice != "auto":
             named = {"type": "tool", "name": scenario.choice}
             self._asked["tool_choice"] = {"type": "none"} if scenario.choice == "none" else named
@@ -59,6 +62,11 @@ class Client:
             tokens=(usage.input_tokens + (usage.cache_creation_input_tokens or 0) + cached, usage.output_tokens),
             cached=cached,
         )
+
+    def forget(self) -> None:
+        """Keep of the answer only its texts and its calls."""
+        message = self._messages[-1]
+        message["content"] = [block for block in message["content"] if block["type"] in {"text", "tool_use"}]
 
     def answer(self, calls: tuple[Call, ...], results: tuple[Result, ...]) -> None:
         """Send what the tools answered."""

@@ -6,10 +6,12 @@ from typing import Any
 
 import httpx2
 import openai
+from openai.types.responses import ResponseFunctionShellToolCall
 
 from end_to_end.scenarios import SYSTEM, Scenario
 from end_to_end.talk import Call, Reply, Result
 
+NAME = "responses"
 SAYS_FAILED = False
 FAILS_BY_MEMBER = False
 SAYS_IMAGES = True
@@ -33,6 +35,8 @@ class Client:
                 }
                 for tool in scenario.tools
             ]
+        if scenario.vendor_tool is not None:
+            self._asked["tools"] = [scenario.vendor_tool.declaration]
         if scenario.choice != "auto":
             named = {"type": "function", "name": scenario.choice}
             self._asked["tool_choice"] = "none" if scenario.choice == "none" else named
@@ -60,6 +64,9 @@ class Client:
             self._input.append(kept)
             if item.type == "function_call":
                 calls.append(Call(item.call_id, item.name, json.loads(item.arguments)))
+            elif item.type == "shell_call":
+                assert isinstance(item, ResponseFunctionShellToolCall)
+                calls.append(Call(item.call_id, "shell", item.action.model_dump(exclude_none=True)))
             elif item.type == "reasoning":
                 thoughts += [summary.text for summary in item.summary]
         return Reply(
@@ -71,9 +78,17 @@ class Client:
             cached=response.usage.input_tokens_details.cached_tokens,
         )
 
+    def forget(self) -> None:
+        """Keep of the answer only its messages and its calls."""
+        self._input[:] = [item for item in self._input if item.get("type") != "reasoning"]
+
     def answer(self, calls: tuple[Call, ...], results: tuple[Result, ...]) -> None:
         """Send what the tools answered."""
         for call, result in zip(calls, results, strict=True):
+            if call.name == "shell":
+                output = {"type": "shell_call_output", "call_id": call.id, "output": result.value}
+                self._input.append(output)
+                continue
             output: Any = f"Error: {result.text}" if result.failed else result.text
             if result.image:
                 url = f"data:image/png;base64,{b64encode(result.image).decode()}"

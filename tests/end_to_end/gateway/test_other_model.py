@@ -13,6 +13,7 @@ MODELS = {
     "five": ("openai/gpt-5",),
     "four": ("openai/gpt-4.1",),
     "local": ("openai/llama-4",),
+    "deep": ("openai/deepseek-v4",),
     "rfive": ("responses/gpt-5",),
     "rfour": ("responses/gpt-4.1",),
     "newest": ("anthropic/claude-opus-5-5",),
@@ -51,6 +52,7 @@ ROWS = [
     ("chat", "four", '"user":"u","verbosity":"low"', '"user":"u"', *["/verbosity"] * 2),
     ("chat", "four", '"max_tokens":40,"temperature":0.2', '"max_tokens":40,"temperature":0.2', "", ""),
     ("chat", "local", '"max_completion_tokens":4', '"max_tokens":4', "/max_completion_tokens /max_tokens", ""),
+    ("chat", "deep", CHAT_TOOLS.replace('"f",', '"f","strict" : true,'), CHAT_TOOLS, *["/tools/0/function/strict"] * 2),
     ("chat", "local", '"temperature":1.5,"seed":4', '"temperature":1.5,"seed":4', "", ""),
     (
         "chat",

@@ -18,10 +18,14 @@ def parse_request(body: dict[str, Any]) -> ReceivedRequest:
     blocks = [block for message in body["messages"] for block in _blocks(message["content"])]
     thinking = [block for block in blocks if block["type"] == "thinking"]
     choice = body.get("tool_choice", {"type": "auto"})
+    tools = body.get("tools", ())
     return ReceivedRequest(
         system="".join(block["text"] for block in _blocks(body["system"])),
         prompt="".join(block["text"] for block in _blocks(body["messages"][0]["content"])),
-        tools=tuple(Tool(tool["name"], tool["description"], tool["input_schema"]) for tool in body.get("tools", ())),
+        tools=tuple(
+            Tool(tool["name"], tool["description"], tool["input_schema"]) for tool in tools if not _is_own(tool)
+        ),
+        vendor_tools=tuple(tool for tool in tools if _is_own(tool)),
         choice=choice["name"] if choice["type"] == "tool" else _CHOICES[choice["type"]],
         calls=tuple(
             Call(block["id"], block["name"], block["input"]) for block in blocks if block["type"] == "tool_use"
@@ -31,6 +35,10 @@ def parse_request(body: dict[str, Any]) -> ReceivedRequest:
         thoughts=tuple(block["thinking"] for block in thinking),
         signatures=tuple(block["signature"] for block in thinking),
     )
+
+
+def _is_own(tool: dict[str, Any]) -> bool:
+    return tool.get("type", "custom") != "custom"
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from dragoman.core.parts import AnyPart, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
 from dragoman.core.serialization import decode_messages, encode_messages
 from dragoman.interpreter.pairing import add_ids
-from dragoman.interpreter.signatures import digest_call
+from dragoman.interpreter.signature_recorder import digest_call
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Unavailable
 

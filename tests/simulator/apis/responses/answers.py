@@ -60,6 +60,10 @@ CASES: dict[str, tuple[dict[str, Any], Answer]] = {
         },
         Answer(calls=(call(1, "tool_search", {"goal": "weather"}),), end="calls", usage=USED),
     ),
+    "a shell call": (
+        {"tools": [{"type": "shell", "environment": {"type": "local"}}]},
+        Answer(calls=(call(1, "shell", {"commands": ["pwd", "echo ü"]}),), end="calls", usage=USED),
+    ),
     "search": (
         {"tools": [{"type": "web_search"}], "include": ["web_search_call.action.sources"]},
         Answer(text="I read that Paris is in France. So it is.", query="Paris", sources=(FOUND,), usage=USED),

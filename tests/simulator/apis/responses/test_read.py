@@ -10,7 +10,7 @@ from dragoman.simulator.apis.responses.store import (
     read_conversation_id,
     read_previous_id,
 )
-from simulator.apis.responses.bodies import PATCH, WEATHER, asks, require_accepted
+from simulator.apis.responses.bodies import PATCH, WEATHER, asks, require_accepted, require_rejected
 
 SEARCH = {"type": "tool_search", "execution": "client", "description": "Find tools", "parameters": {"type": "object"}}
 LOOKUP = {**WEATHER, "name": "lookup"}
@@ -122,6 +122,43 @@ def test_tools_that_were_added_or_found_on_the_way_may_be_called():
     assert {tool.name for tool in found.tools} == {"tool_search", "lookup", "get_weather"}
     assert found.turns[1].calls == (Call(id="call_1", name="tool_search", arguments={"goal": "x"}),)
     assert found.turns[2].results == (RequestResult(call_id="call_1", name="tool_search", text="Loaded: lookup"),)
+
+
+def test_the_vendors_shell_is_read_like_a_tool_of_the_client():
+    exit_2 = {"stdout": "", "stderr": "none", "outcome": {"type": "exit", "exit_code": 2}}
+    late = {"stdout": "1", "stderr": "", "outcome": {"type": "timeout"}}
+    items = [
+        {"role": "user", "content": "Go."},
+        {"type": "shell_call", "call_id": "call_1", "action": {"commands": ["ls", "sleep 9"], "timeout_ms": None}},
+        {"type": "shell_call_output", "call_id": "call_1", "output": [exit_2, late]},
+    ]
+    found = ask(tools=[{"type": "shell"}], input=items)
+    assert [(tool.name, tool.kind, tool.schema["required"]) for tool in found.tools] == [
+        ("shell", "function", ["commands"])
+    ]
+    (call,) = found.turns[1].calls
+    assert (call.id, call.name, call.arguments["commands"]) == ("call_1", "shell", ["ls", "sleep 9"])
+    assert found.turns[2].results == (
+        RequestResult(call_id="call_1", name="shell", text="none\nexit code 2\n1\ntimed out"),
+    )
+    hosted = ask(tools=[{"type": "shell", "environment": {"type": "container_auto"}}])
+    assert [tool.kind for tool in hosted.tools] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("output", "pointer"),
+    [
+        ("Linux", "/input/1/output"),
+        ([{"stdout": "x", "stderr": ""}], "/input/1/output/0/outcome"),
+        ([{"stdout": "x", "stderr": "", "outcome": {"type": "exit"}}], "/input/1/output/0/outcome/exit_code"),
+        ([{"stdout": "x", "stderr": "", "outcome": {"type": "killed"}}], "/input/1/output/0/outcome/type"),
+    ],
+)
+def test_a_malformed_result_of_the_vendors_shell_is_rejected(output, pointer):
+    call = {"type": "shell_call", "call_id": "call_1", "action": {"commands": ["ls"]}}
+    result = {"type": "shell_call_output", "call_id": "call_1", "output": output}
+    violation = require_rejected(asks(tools=[{"type": "shell"}], input=[call, result]))
+    assert violation.where == pointer
 
 
 CHOICES = [

@@ -3,9 +3,11 @@
 import warnings
 
 import pytest
+from openai.types.responses import ResponseFunctionShellToolCall
 
 from dragoman.simulator.apis.conversation import Answer, AnswerUsage
 from simulator.apis.responses.answers import CASES, TYPED_EVENT, client, events, extras, frames, parse_typed, whole
+from simulator.apis.responses.bodies import WEATHER
 
 ALL = pytest.mark.parametrize(("members", "answer"), CASES.values(), ids=CASES.keys())
 STATUS = {
@@ -120,7 +122,7 @@ def check(reply, members, answer):
     ]
     assert "".join(refusals) == answer.refusal
     calls = [item for item in reply.output if item.type in {"function_call", "custom_tool_call"}]
-    expected = [call for call in answer.calls if call.name != "tool_search"]
+    expected = [call for call in answer.calls if call.name not in {"tool_search", "shell"}]
     assert [item.name for item in calls] == [call.name for call in expected]
     assert [item.call_id for item in calls] == [f"call_{call.id}" for call in expected]
     usage = reply.usage
@@ -148,6 +150,33 @@ SUMMARY = [
     "reasoning_summary_text.done",
     "reasoning_summary_part.done",
 ]
+
+
+def test_a_call_of_the_vendors_shell_is_an_item_of_its_own():
+    (item,) = whole(*CASES["a shell call"])["output"]
+    parsed = ResponseFunctionShellToolCall.model_validate(item)
+    assert (parsed.id[:3], parsed.call_id, parsed.status) == ("sh_", "call_000000000000000000000001", "completed")
+    assert (parsed.action.commands, parsed.environment.type) == (["pwd", "echo ü"], "local")
+
+
+def test_the_commands_of_a_shell_call_are_streamed_one_after_another():
+    result = events(*CASES["a shell call"], 3)
+    added, done = (event["item"] for event in result if event["type"].startswith("response.output_item"))
+    assert added["action"] == {**done["action"], "commands": []}
+    commands = [event for event in result if event["type"].startswith("response.shell_call_command")]
+    assert all(event["output_index"] == 0 and "item_id" not in event for event in commands)
+    for number, command in enumerate(done["action"]["commands"]):
+        first, *deltas, last = [event for event in commands if event["command_index"] == number]
+        assert (first["command"], last["command"]) == ("", command)
+        assert "".join(event["delta"] for event in deltas) == command
+
+
+def test_a_function_named_shell_or_a_container_gives_a_function_call():
+    function = {**WEATHER, "name": "shell"}
+    container = {"type": "shell", "environment": {"type": "container_auto"}}
+    for tools in ([{"type": "shell"}, function], [container, function]):
+        (item,) = whole({"tools": tools}, CASES["a shell call"][1])["output"]
+        assert (item["type"], item["name"]) == ("function_call", "shell")
 
 
 def test_the_events_come_in_the_vendors_order():

@@ -158,6 +158,10 @@ _OUTPUT_MESSAGE = {"content": (_TEXT, [TaggedUnion("type", _REPLY)]), **_MESSAGE
 _CALLER = {"caller?": TaggedUnion("type", {"direct": {}, "program": {"caller_id": str}})}
 _CALL = {"call_id": _CALL_ID, "name": _NAME, **_KEPT, "namespace?": str, **_CALLER, "async?": bool}
 _OUTPUT = {"call_id": _CALL_ID, "output": (_TEXT, [TaggedUnion("type", _INPUTS)]), **_KEPT, "name?": _NAME, **_CALLER}
+_OUTCOME = TaggedUnion("type", {"exit": {"exit_code": int}, "timeout": {}})
+_SHELL_OUTPUT = [{"stdout": str, "stderr": str, "outcome": _OUTCOME}]
+_SHELL_ACTION = {"commands": [str], "timeout_ms?": int, "max_output_length?": int}
+_PATCH = {"call_id": _CALL_ID, "id?": _ID, **_CALLER}
 _TOOL_SEARCH = {"call_id?": _CALL_ID, "execution?": _EXECUTION, **_KEPT}
 ITEMS = TaggedUnion(
     "type",
@@ -215,22 +219,16 @@ ITEMS = TaggedUnion(
         "computer_call_output": {"call_id": _CALL_ID, "output": dict, "acknowledged_safety_checks?": [dict], **_KEPT},
         "local_shell_call": {"id": _ID, "call_id": _CALL_ID, "action": dict, "status": _STATUS},
         "local_shell_call_output": {"id": _ID, "output": str, "status?": _STATUS},
-        "shell_call": {"call_id": _CALL_ID, "action": dict, **_CALLER, "environment?": dict, **_KEPT},
-        "shell_call_output": {"call_id": _CALL_ID, "output": [dict], **_CALLER, "max_output_length?": int, **_KEPT},
-        "apply_patch_call": {
+        "shell_call": {"call_id": _CALL_ID, "action": _SHELL_ACTION, **_CALLER, "environment?": dict, **_KEPT},
+        "shell_call_output": {
             "call_id": _CALL_ID,
-            "operation": dict,
-            "status": StringEnum("completed", "in_progress"),
-            "id?": _ID,
+            "output": _SHELL_OUTPUT,
+            "max_output_length?": int,
             **_CALLER,
+            **_KEPT,
         },
-        "apply_patch_call_output": {
-            "call_id": _CALL_ID,
-            "status": StringEnum("completed", "failed"),
-            "output?": str,
-            "id?": _ID,
-            **_CALLER,
-        },
+        "apply_patch_call": {"operation": dict, "status": StringEnum("completed", "in_progress"), **_PATCH},
+        "apply_patch_call_output": {"status": StringEnum("completed", "failed"), "output?": str, **_PATCH},
         "mcp_list_tools": {"id": _ID, "server_label": str, "tools": [dict], "error?": Any},
         "mcp_approval_request": {"id": _ID, "arguments": str, "name": str, "server_label": str},
         "mcp_approval_response": {"approval_request_id": str, "approve": bool, "id?": _ID, "reason?": str},

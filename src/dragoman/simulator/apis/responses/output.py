@@ -15,8 +15,8 @@ from dragoman.simulator.apis.openai.replies import build_logprobs
 from dragoman.simulator.apis.openai.schemas import make_strict
 from dragoman.simulator.apis.responses.body import ResponsesRequest
 from dragoman.simulator.apis.responses.ids import ItemId, encode_item_id
-from dragoman.simulator.apis.responses.read import SEARCH_NAME, map_tool_names
-from dragoman.simulator.apis.responses.rules_tools import find_client_tools
+from dragoman.simulator.apis.responses.read import SEARCH_NAME, SHELL_NAME, map_tool_names
+from dragoman.simulator.apis.responses.rules_tools import find_client_tools, has_local_shell
 from dragoman.simulator.apis.rule import Json
 
 _LOCATION: Json = {"type": "approximate", "city": None, "country": "US", "region": None, "timezone": None}
@@ -138,6 +138,11 @@ def _add_call(reply: _ReplyBuilder, call: Call) -> None:
         arguments: Any = call.arguments if isinstance(call.arguments, dict) else {}
         members: Json = {"call_id": _format_call_id(call), "execution": "client", "arguments": arguments}
         reply.add("tsc", "tool_search_call", status="completed", **members)
+        return
+    if call.name == SHELL_NAME and isinstance(call.arguments, dict) and has_local_shell(request):
+        action = {"max_output_length": None, "timeout_ms": None, **call.arguments}
+        place = {"environment": {"type": "local"}}
+        reply.add("sh", "shell_call", status="completed", call_id=_format_call_id(call), action=action, **place)
         return
     namespace, name = map_tool_names(request).get(call.name, ("", call.name))
     placed = (one for one in find_client_tools(request) if (one[2], one[1]["name"]) == (namespace, name))

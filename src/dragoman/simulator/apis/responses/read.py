@@ -17,10 +17,16 @@ from dragoman.simulator.apis.conversation import (
 from dragoman.simulator.apis.openai.schemas import make_strict
 from dragoman.simulator.apis.responses.body import ResponsesRequest
 from dragoman.simulator.apis.responses.rules_settings import is_thinking
-from dragoman.simulator.apis.responses.rules_tools import find_client_tools, find_tools
+from dragoman.simulator.apis.responses.rules_tools import find_client_tools, find_tools, has_local_shell
 from dragoman.simulator.apis.rule import Json
 
 SEARCH_NAME = "tool_search"
+SHELL_NAME = "shell"
+_SHELL = {
+    "type": "object",
+    "properties": {"commands": {"type": "array", "items": {"type": "string"}, "minItems": 1}},
+    "required": ["commands"],
+}
 _SEARCHES = ("web_search", "file_search")
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 """Calls of client tools, and the field with their arguments."""
@@ -55,7 +61,7 @@ def _read_tools(request: ResponsesRequest) -> list[RequestTool]:
     """Return each tool once, client tools first."""
     names = {full: known for known, full in map_tool_names(request).items()}
     found = [_read_client_tool(names[group, tool["name"]], tool) for _, tool, group in find_client_tools(request)]
-    found += [one for _, tool in find_tools(request) if (one := _read_hosted_tool(tool)) is not None]
+    found += [one for _, tool in find_tools(request) if (one := _read_hosted_tool(tool, request)) is not None]
     unique: dict[str, RequestTool] = {}
     for one in found:
         unique.setdefault(one.name, one)
@@ -72,7 +78,7 @@ def _read_client_tool(name: str, tool: Json) -> RequestTool:
     return RequestTool(name=name, description=description, schema=schema or {})
 
 
-def _read_hosted_tool(tool: Json) -> RequestTool | None:
+def _read_hosted_tool(tool: Json, request: ResponsesRequest) -> RequestTool | None:
     kind = tool["type"]
     if kind in {"namespace", "function", "custom"}:
         return None
@@ -80,6 +86,8 @@ def _read_hosted_tool(tool: Json) -> RequestTool | None:
         return RequestTool(
             name=SEARCH_NAME, description=tool.get("description") or "", schema=tool.get("parameters") or {}
         )
+    if kind == SHELL_NAME and has_local_shell(request):
+        return RequestTool(name=SHELL_NAME, description="Run commands in a shell.", schema=_SHELL)
     return RequestTool(name=kind, kind="search" if kind.startswith("web_search") else "other")
 
 
@@ -171,6 +179,11 @@ def _read_turn(item: Json, calls: dict[str, str], known: dict[tuple[str, str], s
             return RequestTurn(
                 role="user", results=(RequestResult(call_id=call_id, name=name, text=text),), media=media
             )
+        case {"type": "shell_call", "call_id": call_id, "action": action}:
+            return RequestTurn(role="assistant", calls=(Call(id=call_id, name=SHELL_NAME, arguments=action),))
+        case {"type": "shell_call_output", "call_id": call_id, "output": output}:
+            text = "\n".join(map(_read_shell_output, cast("list[Json]", output)))
+            return RequestTurn(role="user", results=(RequestResult(call_id=call_id, name=SHELL_NAME, text=text),))
         case {"type": "tool_search_call", "execution": "client", "call_id": str() as call_id}:
             given = cast("Json", item["arguments"]) if isinstance(item["arguments"], dict) else {}
             return RequestTurn(role="assistant", calls=(Call(id=call_id, name=SEARCH_NAME, arguments=given),))
@@ -181,6 +194,12 @@ def _read_turn(item: Json, calls: dict[str, str], known: dict[tuple[str, str], s
             )
         case _:
             return None
+
+
+def _read_shell_output(entry: Json) -> str:
+    outcome = entry["outcome"]
+    ending = "timed out" if outcome["type"] == "timeout" else f"exit code {outcome['exit_code']}"
+    return "\n".join(text for text in (entry["stdout"], entry["stderr"], ending) if text)
 
 
 def _parse_arguments(text: str) -> Json:

@@ -231,6 +231,8 @@ def _iterate_item_events(item: Json, index: int, chunking: Chunking, *, is_trigg
             )
         case "custom_tool_call":
             yield from _iterate_delta_events("response.custom_tool_call_input", "input", item["input"], place, chunking)
+        case "shell_call":
+            yield from _iterate_command_events(item, index, chunking)
         case "compaction" if is_triggered:
             yield "response.compaction.compacting", place
         case _:
@@ -241,6 +243,8 @@ def _iterate_item_events(item: Json, index: int, chunking: Chunking, *, is_trigg
 def _build_item_start(item: Json) -> Json:
     """Return an item as it is before any of its content is known."""
     begun: Json = {**item, **_EMPTY_ITEMS.get(str(item["type"]), {})}
+    if item["type"] == "shell_call":
+        begun["action"] = {**item["action"], "commands": []}
     if "status" in item:
         begun["status"] = "in_progress"
     if "encrypted_content" in item:
@@ -266,6 +270,14 @@ def _iterate_reasoning_events(item: Json, place: Json, chunking: Chunking) -> It
 def _iterate_search_events(place: Json) -> Iterator[_Event]:
     for step in ("in_progress", "searching", "completed"):
         yield f"response.web_search_call.{step}", place
+
+
+def _iterate_command_events(item: Json, index: int, chunking: Chunking) -> Iterator[_Event]:
+    """Yield the events of a shell call, which name the item by its index only."""
+    for number, command in enumerate(item["action"]["commands"]):
+        place: Json = {"output_index": index, "command_index": number}
+        yield "response.shell_call_command.added", {**place, "command": ""}
+        yield from _iterate_delta_events("response.shell_call_command", "command", command, place, chunking)
 
 
 def _iterate_message_events(item: Json, place: Json, chunking: Chunking) -> Iterator[_Event]:
