@@ -52,7 +52,11 @@ The client's name for a model is mapped to another model of its own dialect, whi
 | temperature, top_p, top_k, penalties, stop sequences | ∅ | ∅ | ∅ | ∅ |
 | thinking settings and effort | ≈ | ≈ | ≈ | ≈ |
 | effort with tools, where the model takes tools only without | ≈ | ✓ | ✓ | ✓ |
-| forced tool choice | ✓ | ✓ | ≈ | ✓ |
+| forced tool choice | ≈ | ✓ | ≈ | ✓ |
+| reasoning member that a Chat-compatible server requires | ✓ | | | |
+| members that a Chat-compatible server refuses | ∅ | | | |
+| calls and results without ids, at another vendor's model | ≈ | ≈ | ≈ | ≈ |
+| text before tool results in a user's turn, at another vendor's model | ✓ | ✓ | ≈ | ✓ |
 | reasoning of another vendor, in an envelope or rejected by the vendor | ∅ | ∅ | ∅ | ∅ |
 """
 

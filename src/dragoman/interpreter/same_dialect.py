@@ -1,7 +1,8 @@
 """Adapt a request to another model of its own dialect: splice what that model rejects, keep every other byte.
 
 The client wrote the request for one model, and the configuration maps its name to another. The parameters are adapted
-by the traits that a translation uses, but only where the model rejects them as they are. Every change is reported.
+by the traits that a translation uses, but only where the model rejects them as they are. Every change is reported. What
+else a known server requires is in `server_edits`.
 """
 
 import re
@@ -15,18 +16,27 @@ from dragoman.core.request import Message, Request, Sampling, Thinking, count_le
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.adaptation import Adaptation, find_model_traits, strip_platform
+from dragoman.interpreter.adaptation import Adaptation, find_model_traits, strip_platform, traits_for
 from dragoman.interpreter.foreign_fields import USUAL_VERBOSITY
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.parameters import adapt_thinking, disable_in_tool_loop
 from dragoman.interpreter.request_fields import adapt_sampling, find_max_tokens
+from dragoman.interpreter.server_edits import (
+    Edits,
+    drop_parallel_setting,
+    find_reasoning_edits,
+    find_server_edits,
+    find_thinking_leftovers,
+    takes_thinking,
+)
 from dragoman.interpreter.tool_choice import adapt_choice
 from dragoman.interpreter.tools_cache import ToolsCache
+from dragoman.interpreter.translation import TranslationTask
 from dragoman.wire import array, json
 from dragoman.wire.lookup import Document
 from dragoman.wire.splice import edit
 
-_WRAPPED = "/request/"
+WRAPPED = "/request/"
 """The start of the pointers of fields inside an envelope."""
 _LIMIT = "sampling.max_tokens"
 _WHOLE = ("tool_choice", "verbosity")
@@ -35,27 +45,36 @@ _REMOVED, _CHANGED = "not sent: the model rejects the field", "changed to what t
 _ADDED = "added for the model"
 _LAST_TURNS = 2
 """The messages that decide whether the request continues a tool loop."""
-Edits = dict[str, bytes | None]
-"""Raw values by pointer; None removes a value."""
+_SYSTEM_ROLES = ("system", "developer")
 
 
-def adapt_to_model(call: Call, dialect: Dialect, model: str, ledger: Ledger, cache: ToolsCache) -> Call:
-    """Return the request as `model` accepts it; the same request if nothing must change or if it cannot be parsed."""
+def adapt_to_model(task: TranslationTask, call: Call, ledger: Ledger, cache: ToolsCache) -> Call:
+    """Return `call` as the task's model accepts it; the same if nothing must change or if it cannot be parsed."""
+    dialect, model = task.source, task.model
     try:
         shorter = _drop_history(call, dialect)
         request = dialect.parse_request(shorter, read_tools=lambda raw, where: cache.read(dialect, raw, where).tools)
     except (Problem, json.Malformed):
         return call  # the vendor reports what is wrong with it
-    traits, is_known = _find_traits(dialect.name, model)
+    traits, is_known, has_server = _find_traits(dialect.name, model, task.server)
     adaptation = Adaptation(traits, ledger, dialect.issuer, model)
-    adapted = _adapt_parameters(request, adaptation) if is_known else request
-    edits = find_parameter_edits(request, adapted, shorter, dialect, traits)
+    adapted = _adapt_parameters(request, adaptation, has_server=has_server) if is_known else request
+    edits = find_parameter_edits(request, adapted, shorter, dialect, traits, has_server=has_server)
+    document = Document(shorter.body)
+    if has_server:
+        if adapted.thinking is not request.thinking:
+            edits |= find_thinking_leftovers(request, adaptation)
+        edits |= find_server_edits(request, document, dialect, adaptation)
+    _report_rest(edits, document, ledger)
+    if has_server and (added := find_reasoning_edits(call.body, dialect, traits)):
+        _report_rest(added, Document(call.body), ledger)
+        edits |= added
+    body = edit(call.body, edits) if edits else call.body
     if adaptation.instructions:
-        edits |= _add_instructions(request, adaptation, dialect)
-    if not edits:
-        return call
-    _report_rest(edits, Document(shorter.body), ledger)
-    return structs.replace(call, body=edit(call.body, edits))
+        prompt = _add_instructions(body, request, adaptation, dialect)
+        _report_rest(prompt, document, ledger)
+        body = edit(body, prompt)
+    return call if body is call.body else structs.replace(call, body=body)
 
 
 def _report_rest(edits: Edits, document: Document, ledger: Ledger) -> None:
@@ -79,26 +98,33 @@ def _drop_history(call: Call, dialect: Dialect) -> Call:
 
 
 @lru_cache(maxsize=1024)
-def _find_traits(name: str, model: str) -> tuple[Traits, bool]:
-    """Return the traits of a model, and whether anything is known of it.
+def is_own_model(name: str, model: str) -> bool:
+    """Return whether a model is of the families of the dialect's own vendor."""
+    names = dialect_named(name).api.model_names
+    return bool(names) and re.match(names, strip_platform(model)) is not None
+
+
+@lru_cache(maxsize=1024)
+def _find_traits(name: str, model: str, server: str) -> tuple[Traits, bool, bool]:
+    """Return the traits of a model, whether anything is known of it, and whether its server is known.
 
     Nothing is known of a model that is neither of the vendor's families nor in the table: its server may accept what
     the strictest traits of the vendor do not.
     """
     dialect = dialect_named(name)
-    found = find_model_traits(name, model)
-    is_own = bool(dialect.api.model_names) and re.match(dialect.api.model_names, strip_platform(model)) is not None
-    is_known = is_own or found is not dialect.traits[-1][1]
+    of_model, found = find_model_traits(name, model), traits_for(name, model, "", server)
+    has_server = found != of_model
+    is_known = has_server or is_own_model(name, model) or of_model is not dialect.traits[-1][1]
     if found.reasoning_text:  # a compatible server: it takes more than the vendor's own models
         found = structs.replace(found, sampling=found.sampling | {"top_k"})
     # A request without a limit is the client's own error: its own vendor would reject it too.
-    return structs.replace(found, max_tokens_default=None), is_known
+    return structs.replace(found, max_tokens_default=None), is_known, has_server
 
 
-def _adapt_parameters(request: Request, adaptation: Adaptation) -> Request:
+def _adapt_parameters(request: Request, adaptation: Adaptation, *, has_server: bool) -> Request:
     traits, ledger, thinking, choice = adaptation.traits, adaptation.ledger, request.thinking, request.tool_choice
     adaptation.max_tokens = find_max_tokens(request.sampling, traits)
-    if not _takes_thinking(request, adaptation):
+    if not _takes_thinking(request, adaptation, has_server=has_server):
         thinking = adapt_thinking(request, adaptation)
         if thinking is not None and thinking.mode == "adaptive" and request.thinking and not request.thinking.mode:
             thinking = structs.replace(thinking, mode=None)  # an effort needs no mode
@@ -107,7 +133,10 @@ def _adapt_parameters(request: Request, adaptation: Adaptation) -> Request:
     if thinking is not None and is_manual:
         thinking = disable_in_tool_loop(request.messages, thinking, request, ledger)
         is_manual = thinking.mode == "enabled"
-    adaptation.can_force = traits.forced_choice and not is_manual
+    is_off = thinking is not None and thinking.mode == "disabled"
+    adaptation.can_force = (traits.forced_choice and not is_manual) or (traits.forced_unthinking and is_off)
+    if has_server and choice is not None and choice.parallel is not None and not traits.parallel_switch:
+        choice = drop_parallel_setting(choice, adaptation)
     if choice is not None and choice.mode == "required" and not adaptation.can_force:
         choice = adapt_choice(choice, request.tools, request.tools, adaptation)
     verbosity = request.verbosity
@@ -124,11 +153,13 @@ def _adapt_parameters(request: Request, adaptation: Adaptation) -> Request:
     )
 
 
-def _takes_thinking(request: Request, adaptation: Adaptation) -> bool:
+def _takes_thinking(request: Request, adaptation: Adaptation, *, has_server: bool) -> bool:
     """Return whether the model accepts the thinking settings as they are."""
     traits, thinking = adaptation.traits, request.thinking
     if traits.tools_need_no_effort and request.tools:
         return thinking is not None and thinking.effort == "none"
+    if has_server and thinking is not None:
+        return takes_thinking(thinking, traits)
     if thinking is None or (thinking.extras is not None and traits.reasoning_text):
         return True  # a compatible server knows the form that the client wrote
     mode, effort, budget = thinking.mode, thinking.effort, thinking.budget
@@ -152,11 +183,18 @@ def _takes_thinking(request: Request, adaptation: Adaptation) -> bool:
     return traits.budget_min <= budget <= (traits.budget_max or budget)
 
 
-def find_parameter_edits(request: Request, adapted: Request, call: Call, dialect: Dialect, traits: Traits) -> Edits:
+def find_parameter_edits(  # noqa: PLR0913  a request before and after, and where to look
+    request: Request, adapted: Request, call: Call, dialect: Dialect, traits: Traits, *, has_server: bool = False
+) -> Edits:
     """Return the edits after which the body has the adapted parameters."""
     fields = _list_changed(request, adapted)
+    if has_server and adapted.thinking is not request.thinking:
+        # The server's members may have other names than the client's.
+        fields |= {name for name in dialect.pointers if name.startswith("thinking.")}
+    if has_server and "tool_choice" in fields:
+        fields.add("tool_choice.parallel")
     # These have several names or values with one meaning in the core, of which the model may take only one.
-    limits = [pointer for pointer in dialect.pointers[_LIMIT] if not pointer.startswith(_WRAPPED)]
+    limits = [pointer for pointer in dialect.pointers[_LIMIT] if not pointer.startswith(WRAPPED)]
     if len(limits) > 1 and request.sampling.max_tokens is not None and not traits.takes_both_limits:
         fields.add(_LIMIT)
     if adapted.thinking is not None and adapted.thinking.mode == "disabled":
@@ -167,15 +205,15 @@ def find_parameter_edits(request: Request, adapted: Request, call: Call, dialect
     before, after = Document(call.body), Document(_render_parameters(adapted, dialect, traits))
     edits: Edits = {}
     for pointer in (pointer for field in sorted(fields) for pointer in dialect.pointers.get(field, ())):
-        if pointer.startswith(_WRAPPED) != is_wrapped:
+        if pointer.startswith(WRAPPED) != is_wrapped:
             continue
         old = before.find(pointer)
-        new = after.find(pointer.removeprefix(_WRAPPED[:-1]) if is_wrapped else pointer)
+        new = after.find(pointer.removeprefix(WRAPPED[:-1]) if is_wrapped else pointer)
         if new is None:
             if old is not None and old[1] != b"null":
                 edits[old[0]] = None
         elif old is None or json.peek(old[1]) != json.peek(new[1]):
-            edits[old[0] if old is not None else _spell(pointer, before)] = new[1]
+            edits[old[0] if old is not None else before.spell(pointer)] = new[1]
     return edits
 
 
@@ -206,25 +244,29 @@ def _render_parameters(request: Request, dialect: Dialect, traits: Traits) -> by
     return dialect.render_request(bare, traits).body
 
 
-def _spell(pointer: str, document: Document) -> str:
-    """Return the pointer of a new member, with the objects above it as the document spells them."""
-    above, rest = pointer, ""
-    while above:
-        above, _, name = above.rpartition("/")
-        rest = f"/{name}{rest}"
-        if above and (found := document.find(above)) is not None:
-            return found[0] + rest
-    return pointer
-
-
-def _add_instructions(request: Request, adaptation: Adaptation, dialect: Dialect) -> Edits:
-    """Return the edit that adds instructions to a system prompt that is a member of its own."""
-    systems = request.messages[: count_leading_systems(request.messages)]
+def _add_instructions(body: bytes, request: Request, adaptation: Adaptation, dialect: Dialect) -> Edits:
+    """Return the edit that adds instructions to the system prompt: a member of its own, or messages of the history."""
     text = Text(text="\n".join(adaptation.instructions))
-    traits = adaptation.traits
+    added = Message(role="system", parts=(text,))
+    traits, history = adaptation.traits, dialect.history
+    rendered = _render_messages((added,), dialect, traits)
+    if history in rendered and (items := json.decode_array(rendered[history])):
+        return _insert_message(body, bytes(items[0]), history)
+    systems = request.messages[: count_leading_systems(request.messages)]
     before = _render_messages(systems, dialect, traits)
-    after = _render_messages((*systems, Message(role="system", parts=(text,))), dialect, traits)
+    after = _render_messages((*systems, added), dialect, traits)
     return {f"/{name}": bytes(raw) for name, raw in after.items() if bytes(before.get(name, b"")) != bytes(raw)}
+
+
+def _insert_message(body: bytes, added: bytes, history: str) -> Edits:
+    """Return the edit that inserts a message after the leading system messages."""
+    value = bytes(json.decode_object(body)[history])
+    items, count = json.decode_array(value), 0
+    while count < len(items) and json.peek(json.decode_object(items[count]).get("role", b"null")) in _SYSTEM_ROLES:
+        count += 1
+    start = array.find_end_before(value, len(value) - 1, items[count:]) if count else 1
+    separated = b"," + added if count else added + b"," if items else added
+    return {f"/{history}": value[:start] + separated + value[start:]}
 
 
 def _render_messages(messages: tuple[Message, ...], dialect: Dialect, traits: Traits) -> dict[str, Raw]:
