@@ -86,8 +86,17 @@ class Spelling:
     ALLOWED_TOOLS = f"{NAME} allowed_tools"
 
 
-REASONING_MEMBERS = {f"{NAME} {member}": member for member in ("reasoning_content", "reasoning")}
+REASONING_FLAGS = {
+    "reasoning_content": "reasoning_content",
+    "reasoning": "reasoning",
+    "reasoning_text": "reasoning_text",
+    "thinking_text": "thinking",
+}
+"""The member of a message that holds reasoning, by spelling flag; `thinking` is an item of the content."""
+REASONING_MEMBERS = {f"{NAME} {flag}": member for flag, member in REASONING_FLAGS.items()}
 """The member of a message that holds reasoning, by spelling."""
+REASONING_SPELLINGS = {member: spelling for spelling, member in REASONING_MEMBERS.items()}
+"""The spelling of reasoning, by the member that holds it."""
 
 
 def join_spelling(*flags: str) -> str:
