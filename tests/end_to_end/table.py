@@ -55,6 +55,8 @@ The client's name for a model is mapped to another model of its own dialect, whi
 | forced tool choice | ≈ | ✓ | ≈ | ✓ |
 | reasoning member that a Chat-compatible server requires | ✓ | | | |
 | members that a Chat-compatible server refuses | ∅ | | | |
+| calls and results without ids, at another vendor's model | ≈ | ≈ | ≈ | ≈ |
+| text before tool results in a user's turn, at another vendor's model | ✓ | ✓ | ≈ | ✓ |
 | reasoning of another vendor, in an envelope or rejected by the vendor | ∅ | ∅ | ∅ | ∅ |
 """
 

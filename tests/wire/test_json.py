@@ -10,6 +10,7 @@ import strategies
 from dragoman.wire import pointer
 from dragoman.wire.json import (
     Malformed,
+    as_list,
     as_object,
     decode,
     decode_array,
@@ -159,6 +160,16 @@ def test_a_value_that_is_no_object_counts_as_an_empty_one(value):
 def test_an_object_is_returned_as_it_is():
     value = {"a": 1}
     assert as_object(value) is value
+
+
+@pytest.mark.parametrize("value", [None, {"a": 1}, "text", 1, True])
+def test_a_value_that_is_no_array_counts_as_an_empty_one(value):
+    assert as_list(value) == []
+
+
+def test_an_array_is_returned_as_it_is():
+    value = [1]
+    assert as_list(value) is value
 
 
 @pytest.mark.parametrize(("members", "text"), [({"a": "b"}, "b"), ({"a": 1}, ""), ({"a": None}, ""), ({}, "")])

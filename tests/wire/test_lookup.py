@@ -37,3 +37,11 @@ def test_leaves_have_escaped_names_and_include_empty_containers():
     body = b'{"a":{"b/c":[1,{"d~":null}]},"e":[],"f":{},"":0}'
     assert list(find_leaves(body, "")) == ["/a/b~1c/0", "/a/b~1c/1/d~0", "/e", "/f", "/"]
     assert list(find_leaves(b"3", "/x")) == ["/x"]
+
+
+def test_the_pointer_of_a_new_value_has_the_spelling_of_the_objects_above_it():
+    document = Document(b'{"function_call":{"name":"f"},"list":[{}]}')
+    assert document.spell("/functionCall/id") == "/function_call/id"
+    assert document.spell("/functionCall/newOne/id") == "/function_call/newOne/id"
+    assert document.spell("/list/0/id") == "/list/0/id"
+    assert document.spell("/other/id") == "/other/id"

@@ -190,6 +190,18 @@ class RemoteToolFormat(Struct, frozen=True):
     """The prefix of the ids of calls rendered in this format."""
 
 
+class CallPlace(Struct, frozen=True, kw_only=True):
+    """Where the items of a history have calls, or results."""
+
+    parts: str = ""
+    """The member with the list they are in; "" if the item itself is one."""
+    member: str = ""
+    """The member that only they have, or that has one of `values`; "" if everything in the list is one."""
+    values: frozenset[str] = frozenset()
+    name: tuple[str, ...] = ()
+    """The pointers at which the name of the tool may be."""
+
+
 class Implied(Struct, frozen=True):
     """Values of a request field that need no counterpart at the target, and the reason."""
 
@@ -248,6 +260,11 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Servers that differ from these traits, by the name that `server` has in an upstream's configuration."""
     respell_model: Callable[[str], str] | None = None
     """Return a name that `Api.model_names` matches as `traits` spells it; None if all platforms spell it so."""
+    call_place: CallPlace | None = None
+    result_place: CallPlace | None = None
+    """Where a history has calls and results, to add missing ids to its bytes; None if no id can be missing."""
+    results_first: bool = False
+    """In a turn of the user, tool results come before all else."""
     api: Api = Api()
     """Its HTTP API. A dialect without paths is only for the library, the command line and upstreams."""
     capabilities: ReplyCapabilities

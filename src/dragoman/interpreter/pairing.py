@@ -64,7 +64,7 @@ def name_calls(messages: list[Message], traits: Traits, call_count: int = 0) -> 
                     notes.in_pairs = False
                 calls[call_id] = part
                 waiting.append(call_id)
-                alias = aliases[call_id] = _find_alias(part, traits, call_count)
+                alias = aliases[call_id] = find_alias(part, traits, call_count)
                 call_count += 1
                 now = _alias_call(part, alias, None if is_signed else notes.unsigned)
                 is_signed = True
@@ -87,7 +87,7 @@ def name_calls(messages: list[Message], traits: Traits, call_count: int = 0) -> 
     return named, notes
 
 
-def _find_alias(call: ToolCall, traits: Traits, number: int) -> str:
+def find_alias(call: ToolCall, traits: Traits, number: int) -> str:
     """Return the id that the target takes for a call with that number in the conversation."""
     if traits.id_template:
         return traits.id_template.format(name=call.name, number=number)
@@ -131,14 +131,14 @@ def pair_calls(
     `runs` and `unnamed` count the runs of assistant messages, and the calls without an id, before these messages:
     generated ids are numbered from there.
     """
-    return messages if _is_paired(messages) else _Pairing(traits, ledger, runs, unnamed).pair(messages)
+    return messages if _is_paired(messages) else Pairing(traits, ledger, runs, unnamed).pair(messages)
 
 
 def add_ids(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Give each call without an id a generated one, and its result the same id; change nothing else."""
     if all(_find_id(part) for message in messages for part in message.parts):
         return messages
-    pairing = _Pairing(Traits(dialect=""), Ledger({}))
+    pairing = Pairing(Traits(dialect=""), Ledger({}))
     pairing.index(messages)
     slots = iter(pairing.slots)
     answered = {id(result): slot.call.id for slot in pairing.slots for result in slot.results}
@@ -241,11 +241,13 @@ class _PendingCall(Struct):
 
     call: ToolCall
     run: int
-    had_id: bool
+    own_id: str
     results: list[ToolResult] = []
 
 
-class _Pairing:
+class Pairing:
+    """The calls of a history, each with its results, and the history in which every call has one."""
+
     def __init__(self, traits: Traits, ledger: Ledger, runs: int = 0, unnamed: int = 0) -> None:
         self._runs = runs
         self._can_fail = traits.failed_results
@@ -295,7 +297,7 @@ class _Pairing:
         elif uses > 1:
             call = structs.replace(call, id=generate_id(CALL_PREFIX, own_id, uses))
             self._ledger.report_approximated_field("call.id", f"the id {own_id!r} was used before", call)
-        slot = _PendingCall(call, run, bool(own_id))
+        slot = _PendingCall(call, run, own_id)
         self.slots.append(slot)
         self._by_run.setdefault(run, []).append(slot)
         if own_id:
@@ -323,7 +325,7 @@ class _Pairing:
         """Return the call for a result without a usable id: by name, then by order."""
         open_slots = [slot for slot in self.slots[-256:] if not slot.results]
         if result.call_id:
-            open_slots = [slot for slot in open_slots if not slot.had_id]
+            open_slots = [slot for slot in open_slots if not slot.own_id]
         named = [slot for slot in open_slots if slot.call.name == result.name]
         if named:
             return named[0]

@@ -17,6 +17,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.dialects.record import Call, Dialect
 from dragoman.interpreter.adaptation import traits_for
+from dragoman.interpreter.history_completion import complete_history
 from dragoman.interpreter.ledger import Ledger, open_request_ledger
 from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.pairing import NO_LOSSES, pair_calls
@@ -109,11 +110,14 @@ def pass_on(task: TranslationTask, cache: ToolsCache, _links: Links | None) -> T
 def adapt_own(task: TranslationTask, ledger: Ledger, cache: ToolsCache) -> Call:
     """Return a request of the target's own dialect without foreign signatures, and as another model accepts it.
 
+    Another vendor's model gets the missing call ids too, and tool results before the text of their turn.
     The request is returned unchanged if the target wants it exact.
     """
     call, dialect, model = task.call, task.source, task.model
     if task.exact:
         return call
+    if model:
+        call = complete_history(call, dialect, model, ledger, task.server)
     call = remove_foreign_signatures(call, dialect, model, ledger)
     return adapt_to_model(task, call, ledger, cache) if model else call
 
@@ -142,9 +146,12 @@ def remove_rejected_signatures(call: Call, dialect: Dialect, model: str) -> tupl
 
     Its vendor rejected one of them. Reasoning that needs a signature is removed with it.
     """
+    ledger = open_request_ledger(dialect, call.body)
+    if model != call.model:
+        call = complete_history(call, dialect, model, ledger)
+    completed = len(ledger)
     request = dialect.parse_request(call)
     traits = traits_for(dialect.name, model)
-    ledger = open_request_ledger(dialect, call.body)
     has_unsigned = traits.unsigned_reasoning or traits.reasoning_text
     document, more = Document(call.body), dict[str, None]()
     messages: list[Message] = []
@@ -164,7 +171,7 @@ def remove_rejected_signatures(call: Call, dialect: Dialect, model: str) -> tupl
             more[signed[0]] = None
         if parts or not message.parts:
             messages.append(message if parts == [*message.parts] else structs.replace(message, parts=tuple(parts)))
-    if not len(ledger):
+    if len(ledger) == completed:
         return None
     for where in _find_item_ids(request.messages, messages, document, dialect) if dialect.item_id else ():
         ledger.report_approximated(where, "sent without the id, because its reasoning is not sent", "informational")

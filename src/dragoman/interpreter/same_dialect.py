@@ -36,7 +36,7 @@ from dragoman.wire import array, json
 from dragoman.wire.lookup import Document
 from dragoman.wire.splice import edit
 
-_WRAPPED = "/request/"
+WRAPPED = "/request/"
 """The start of the pointers of fields inside an envelope."""
 _LIMIT = "sampling.max_tokens"
 _WHOLE = ("tool_choice", "verbosity")
@@ -98,6 +98,13 @@ def _drop_history(call: Call, dialect: Dialect) -> Call:
 
 
 @lru_cache(maxsize=1024)
+def is_own_model(name: str, model: str) -> bool:
+    """Return whether a model is of the families of the dialect's own vendor."""
+    names = dialect_named(name).api.model_names
+    return bool(names) and re.match(names, strip_platform(model)) is not None
+
+
+@lru_cache(maxsize=1024)
 def _find_traits(name: str, model: str, server: str) -> tuple[Traits, bool, bool]:
     """Return the traits of a model, whether anything is known of it, and whether its server is known.
 
@@ -107,8 +114,7 @@ def _find_traits(name: str, model: str, server: str) -> tuple[Traits, bool, bool
     dialect = dialect_named(name)
     of_model, found = find_model_traits(name, model), traits_for(name, model, "", server)
     has_server = found != of_model
-    is_own = bool(dialect.api.model_names) and re.match(dialect.api.model_names, strip_platform(model)) is not None
-    is_known = has_server or is_own or of_model is not dialect.traits[-1][1]
+    is_known = has_server or is_own_model(name, model) or of_model is not dialect.traits[-1][1]
     if found.reasoning_text:  # a compatible server: it takes more than the vendor's own models
         found = structs.replace(found, sampling=found.sampling | {"top_k"})
     # A request without a limit is the client's own error: its own vendor would reject it too.
@@ -188,7 +194,7 @@ def find_parameter_edits(  # noqa: PLR0913  a request before and after, and wher
     if has_server and "tool_choice" in fields:
         fields.add("tool_choice.parallel")
     # These have several names or values with one meaning in the core, of which the model may take only one.
-    limits = [pointer for pointer in dialect.pointers[_LIMIT] if not pointer.startswith(_WRAPPED)]
+    limits = [pointer for pointer in dialect.pointers[_LIMIT] if not pointer.startswith(WRAPPED)]
     if len(limits) > 1 and request.sampling.max_tokens is not None and not traits.takes_both_limits:
         fields.add(_LIMIT)
     if adapted.thinking is not None and adapted.thinking.mode == "disabled":
@@ -199,15 +205,15 @@ def find_parameter_edits(  # noqa: PLR0913  a request before and after, and wher
     before, after = Document(call.body), Document(_render_parameters(adapted, dialect, traits))
     edits: Edits = {}
     for pointer in (pointer for field in sorted(fields) for pointer in dialect.pointers.get(field, ())):
-        if pointer.startswith(_WRAPPED) != is_wrapped:
+        if pointer.startswith(WRAPPED) != is_wrapped:
             continue
         old = before.find(pointer)
-        new = after.find(pointer.removeprefix(_WRAPPED[:-1]) if is_wrapped else pointer)
+        new = after.find(pointer.removeprefix(WRAPPED[:-1]) if is_wrapped else pointer)
         if new is None:
             if old is not None and old[1] != b"null":
                 edits[old[0]] = None
         elif old is None or json.peek(old[1]) != json.peek(new[1]):
-            edits[old[0] if old is not None else _spell(pointer, before)] = new[1]
+            edits[old[0] if old is not None else before.spell(pointer)] = new[1]
     return edits
 
 
@@ -236,17 +242,6 @@ def _render_parameters(request: Request, dialect: Dialect, traits: Traits) -> by
         verbosity=request.verbosity,
     )
     return dialect.render_request(bare, traits).body
-
-
-def _spell(pointer: str, document: Document) -> str:
-    """Return the pointer of a new member, with the objects above it as the document spells them."""
-    above, rest = pointer, ""
-    while above:
-        above, _, name = above.rpartition("/")
-        rest = f"/{name}{rest}"
-        if above and (found := document.find(above)) is not None:
-            return found[0] + rest
-    return pointer
 
 
 def _add_instructions(body: bytes, request: Request, adaptation: Adaptation, dialect: Dialect) -> Edits:

@@ -134,6 +134,11 @@ def as_object(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
+def as_list(value: Any) -> list[Any]:
+    """Return a decoded value if it is an array, else an empty list."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
 def get_text(members: Mapping[str, Any], name: str) -> str:
     """Return a member of a decoded object if it is a string, else ""."""
     value = members.get(name)

@@ -50,6 +50,16 @@ class Document:
                 found = f"{found}/{token}"
         return found, bytes(raw)
 
+    def spell(self, where: str) -> str:
+        """Return the pointer of a new value, with the objects above it as the document spells them."""
+        above, rest = where, ""
+        while above:
+            above, _, name = above.rpartition("/")
+            rest = f"/{name}{rest}"
+            if above and (found := self.find(above)) is not None:
+                return found[0] + rest
+        return where
+
 
 def _decode_level(raw: bytes | Raw) -> dict[str, Raw] | list[Raw]:
     """Return the members or items of a value, each still raw; an empty list for a scalar."""

@@ -16,6 +16,7 @@ MODELS = {
     "deep": ("openai/deepseek-v4",),
     "rfive": ("responses/gpt-5",),
     "rfour": ("responses/gpt-4.1",),
+    "rlocal": ("responses/llama-4",),
     "newest": ("anthropic/claude-opus-5-5",),
     "opus": ("anthropic/claude-opus-4-8",),
     "older": ("anthropic/claude-opus-4-6",),
@@ -169,10 +170,65 @@ ROWS = [
 ]
 
 
+FIRST = "call_489338739af14cdb06a86196"
+# Dialect, alias of another vendor's model, alias of an own one, the history without ids, the same with them, pointers.
+GAPS = [
+    (
+        "chat",
+        "local",
+        "four",
+        (
+            f'{CHAT_TOOLS},"messages":[{{"role":"user","content":"caf\\u00e9"}}, {{"role":"assistant","tool_calls":['
+            '{"type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool" , "content":"1"}]'
+        ),
+        (
+            f'{CHAT_TOOLS},"messages":[{{"role":"user","content":"caf\\u00e9"}}, {{"role":"assistant","tool_calls":['
+            f'{{"type":"function","function":{{"name":"f","arguments":"{{}}"}},"id":"{FIRST}"}}]}},'
+            f'{{"role":"tool" , "content":"1","tool_call_id":"{FIRST}"}}]'
+        ),
+        "/messages/1/tool_calls/0/id /messages/2/tool_call_id",
+    ),
+    (
+        "responses",
+        "rlocal",
+        "rfour",
+        (
+            '"store":false,"input":[{"role":"user","content":"caf\\u00e9"}, {"type":"function_call","name":"f",'
+            '"arguments":"{}"} , {"type":"function_call_output","output":"1"}]'
+        ),
+        (
+            '"store":false,"input":[{"role":"user","content":"caf\\u00e9"}, {"type":"function_call","name":"f",'
+            f'"arguments":"{{}}","call_id":"{FIRST}"}} , {{"type":"function_call_output","output":"1","call_id":"{FIRST}"}}]'
+        ),
+        "/input/1/call_id /input/2/call_id",
+    ),
+    (
+        "messages",
+        "elsewhere",
+        "opus",
+        (
+            f'"max_tokens":50,{CLAUDE_TOOLS},"messages":[{{"role":"user","content":"go"}},{{"role":"assistant","content":['
+            '{"type":"tool_use","name":"f","input":{}}]},{"role":"user","content":[{"type":"text","text":"caf\\u00e9"} , '
+            '{"type":"tool_result","content":"1"}]}]'
+        ),
+        (
+            f'"max_tokens":50,{CLAUDE_TOOLS},"messages":[{{"role":"user","content":"go"}},{{"role":"assistant","content":['
+            f'{{"type":"tool_use","name":"f","input":{{}},"id":"{FIRST}"}}]}},{{"role":"user","content":['
+            f'{{"type":"tool_result","content":"1","tool_use_id":"{FIRST}"}} , {{"type":"text","text":"caf\\u00e9"}}]}}]'
+        ),
+        "/messages/1/content/0/id /messages/2/content/0 /messages/2/content/1/tool_use_id",
+    ),
+]
+
+
 @pytest.fixture(scope="module")
 def aliased():
     with in_thread() as simulator, run_server_gateway(simulator, models=MODELS) as running:
         yield running
+
+
+def build_history_body(model, history, *, streamed):
+    return f'{{ "model" : "{model}", "stream":{json.dumps(streamed)}, {history}}}'.encode()
 
 
 def build_body(dialect, model, parameters, *, streamed=False):
@@ -231,6 +287,43 @@ def test_a_model_that_is_not_mapped_gets_every_byte_and_the_vendor_judges(aliase
     assert reply.status_code == 400
     assert "x-dragoman-losses" not in reply.headers
     assert aliased.simulator.requests[-1].body == build_body(dialect, model, parameters)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("row", GAPS, ids=lambda row: row[0])
+def test_another_vendors_model_gets_missing_call_ids_and_results_before_text(aliased, row, streamed):
+    dialect, alias, _, history, expected, pointers = row
+    url = aliased.base_url + PATHS[dialect]
+    reply = httpx2.post(url, content=build_history_body(alias, history, streamed=streamed))
+    assert reply.status_code == 200, reply.text
+    sent = aliased.simulator.requests[-1].body
+    assert sent == build_history_body(NAMES[alias], expected, streamed=streamed)
+    assert list_pointers(reply.headers["x-dragoman-losses"]) == pointers
+    for strict, status in (("true", 200), ("all", 400)):
+        headers = {"x-dragoman-strict": strict}
+        refused = httpx2.post(url, content=build_history_body(alias, history, streamed=streamed), headers=headers)
+        assert refused.status_code == status
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("row", GAPS, ids=lambda row: row[0])
+def test_its_own_vendor_judges_a_history_without_call_ids(aliased, row, streamed):
+    dialect, _, own, history, _, _ = row
+    body = build_history_body(own, history, streamed=streamed)
+    reply = httpx2.post(aliased.base_url + PATHS[dialect], content=body)
+    assert reply.status_code == 400
+    assert "x-dragoman-losses" not in reply.headers
+    assert aliased.simulator.requests[-1].body == build_history_body(NAMES[own], history, streamed=streamed)
+
+
+def test_an_exact_upstream_of_another_vendor_gets_a_history_as_it_is(serve):
+    with in_thread() as simulator:
+        table = UpstreamTable(kind="openai", base_url=f"{simulator.base_url}/v1", passthrough="exact")
+        gateway = serve(upstreams={"same": table}, models={"local": ("same/llama-4",)})
+        body = build_history_body("local", GAPS[0][3], streamed=False)
+        reply = httpx2.post(f"{gateway.base_url}/v1/chat/completions", content=body)
+        assert reply.status_code == 400
+        assert simulator.requests[-1].body == build_history_body("llama-4", GAPS[0][3], streamed=False)
 
 
 def test_parameters_of_a_model_of_which_nothing_is_known_pass_unchanged(aliased):

@@ -15,7 +15,7 @@ from dragoman.dialects.chat.response import build_response, parse_response, repe
 from dragoman.dialects.chat.servers import SERVERS
 from dragoman.dialects.chat.traits import ROWS
 from dragoman.dialects.chat.wire import NAME
-from dragoman.dialects.record import ChoiceFormat, Dialect, ReplyCapabilities
+from dragoman.dialects.record import CallPlace, ChoiceFormat, Dialect, ReplyCapabilities
 
 _SIGNATURE_ERROR = re.compile(
     r"(?:Corrupted|Invalid) thought signature|Invalid `?(?:signature|data)`? in `?(?:redacted_)?thinking`? block"
@@ -60,6 +60,8 @@ DIALECT = Dialect(
     history="messages",
     turns=compat.TURNS,
     traits=ROWS,
+    call_place=CallPlace(parts="tool_calls", name=("/function/name", "/custom/name")),
+    result_place=CallPlace(member="role", values=frozenset({"tool"}), name=("/name",)),
     servers=SERVERS,
     api=API,
     capabilities=ReplyCapabilities(

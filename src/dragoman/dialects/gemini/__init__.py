@@ -27,7 +27,7 @@ from dragoman.dialects.gemini.request import parse_request, read_tools
 from dragoman.dialects.gemini.response import build_response, parse_response
 from dragoman.dialects.gemini.traits import ROWS
 from dragoman.dialects.gemini.wire import ISSUER, NAME
-from dragoman.dialects.record import ChoiceFormat, Dialect, ReplyCapabilities, TokenCountFormat
+from dragoman.dialects.record import CallPlace, ChoiceFormat, Dialect, ReplyCapabilities, TokenCountFormat
 
 _VERSION = r"/(?:v1|v1beta|v1beta1|v1alpha)"
 _MODELS = rf"{_VERSION}(?:(?:/projects/[^/]+/locations/[^/]+)?/publishers/google)?/models"
@@ -115,6 +115,8 @@ DIALECT = Dialect(
     history="contents",
     turns=compat.TURNS,
     traits=ROWS,
+    call_place=CallPlace(parts="parts", member="functionCall", name=("/functionCall/name",)),
+    result_place=CallPlace(parts="parts", member="functionResponse", name=("/functionResponse/name",)),
     api=API,
     capabilities=ReplyCapabilities(
         signatures=frozenset({"reasoning", "call", "text"}),

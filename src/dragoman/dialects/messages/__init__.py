@@ -27,7 +27,7 @@ from dragoman.dialects.messages.request import parse_request, read_tools
 from dragoman.dialects.messages.response import build_response, parse_response
 from dragoman.dialects.messages.traits import ROWS, respell_model
 from dragoman.dialects.messages.wire import ISSUER, NAME
-from dragoman.dialects.record import Dialect, ReplyCapabilities, TokenCountFormat
+from dragoman.dialects.record import CallPlace, Dialect, ReplyCapabilities, TokenCountFormat
 
 _BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"}
 
@@ -95,6 +95,9 @@ DIALECT = Dialect(
     history="messages",
     turns=compat.TURNS,
     traits=ROWS,
+    call_place=CallPlace(parts="content", member="type", values=frozenset({"tool_use"}), name=("/name",)),
+    result_place=CallPlace(parts="content", member="type", values=frozenset({"tool_result"})),
+    results_first=True,
     respell_model=respell_model,
     api=API,
     remote=REMOTE,

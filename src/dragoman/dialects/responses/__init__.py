@@ -3,7 +3,7 @@
 import re
 
 from dragoman.dialects.api import Api, Endpoint, ServedPath
-from dragoman.dialects.record import Dialect, ReplyCapabilities, TokenCountFormat
+from dragoman.dialects.record import CallPlace, Dialect, ReplyCapabilities, TokenCountFormat
 from dragoman.dialects.responses import compat
 from dragoman.dialects.responses.client_items import fit_arguments
 from dragoman.dialects.responses.client_tools import declare_client_tool
@@ -66,6 +66,10 @@ DIALECT = Dialect(
     history="input",
     turns=compat.TURNS,
     traits=ROWS,
+    call_place=CallPlace(member="type", values=frozenset({"function_call", "custom_tool_call"}), name=("/name",)),
+    result_place=CallPlace(
+        member="type", values=frozenset({"function_call_output", "custom_tool_call_output"}), name=("/name",)
+    ),
     api=API,
     remote=REMOTE,
     capabilities=ReplyCapabilities(
