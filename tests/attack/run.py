@@ -7,7 +7,7 @@ exit code is 1 if a bar is missed.
 
 import argparse
 
-from attack import ambiguous, bodies, faults, overload, processing, readers, shutdown
+from attack import ambiguous, bodies, faults, overload, processing, readers, shutdown, tool_servers
 
 ATTACKS = {
     "ambiguous": ambiguous.attack,
@@ -17,6 +17,7 @@ ATTACKS = {
     "processing": processing.attack,
     "readers": readers.attack,
     "shutdown": shutdown.attack,
+    "tool-servers": tool_servers.attack,
 }
 
 

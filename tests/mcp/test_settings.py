@@ -68,6 +68,8 @@ def test_the_variable_names_servers_with_a_file_and_without(tmp_path, monkeypatc
         ('[tools.a]\ncommand = "x"\nurl = "http://x"\n', "tools.a", "either `command`"),
         ('[tools.a]\nurl = "x"\n', "tools.a.url", "http:// or https://"),
         ('[tools.a]\nurl = "http://x"\nargs = ["y"]\n', "tools.a.args", "cannot be combined with `url`"),
+        ('[tools.a]\nurl = "http://x"\nmax_message_bytes = 20_000\n', "tools.a.max_message_bytes", "with `url`"),
+        ('[tools.a]\ncommand = "x"\nmax_message_bytes = 9\n', "tools.a.max_message_bytes", "at least 1000 bytes"),
         ('[tools.a]\ncommand = "x"\nheaders = { a = "b" }\n', "tools.a.headers", "cannot be combined with `command`"),
         ('[tools.a]\ncommand = "x"\ntimeout = 0\n', "tools.a.timeout", "more than 0"),
         ('[tools.a]\ncomand = "x"\n', "tools.a", "did you mean `command`?"),

@@ -185,18 +185,19 @@ def _put_results_first(body: bytes, items: list[dict[str, Any]], where: str, pla
             continue
         parts = [f"{item}/{place.parts}/{number}" for item in holders for number in range(len(turn[item][place.parts]))]
         results = [at for item in holders for at in found[item]]
+        is_result = frozenset(results)
         earlier = parts[: parts.index(results[-1])]
-        before = [at for at in earlier if at not in results]
+        before = [at for at in earlier if at not in is_result]
         span = [*turn][: [*turn].index(holders[-1]) + 1]
-        others = [item for item in span if item not in holders]
-        moved = dict(zip(parts, [*results, *before], strict=False))
+        others = [item for item in span if not found[item]]
+        changes: dict[str, dict[str, bytes | None]] = {item: {} for item in span}
+        for at, new in zip(parts, [*results, *before], strict=False):
+            item = at.rsplit("/", 2)[0]
+            changes[item][at.removeprefix(item)] = _find_raw(document, new)
         if not others and not before:
             continue
         for at in (*others, *before):
             ledger.report_approximated(at, _MOVED, "informational")
         for target, item in zip(span, [*holders, *others], strict=True):
-            inside = {at.removeprefix(item): new for at, new in moved.items() if at.startswith(f"{item}/")}
-            edits[target] = edit(
-                _find_raw(document, item), {at: _find_raw(document, new) for at, new in inside.items()}
-            )
+            edits[target] = edit(_find_raw(document, item), changes[item])
     return edit(body, edits) if edits else body

@@ -4,9 +4,9 @@ try:
     import anyio
     import httpx2
     import mcp_types as types
-    from mcp import Client, MCPError, StdioServerParameters
+    from mcp import Client, MCPError
     from mcp.client.session import ElicitationFnT
-    from mcp.client.stdio import stdio_client
+    from mcp.client.stdio import get_default_environment
     from mcp.client.streamable_http import streamable_http_client
     from mcp.client.subscriptions import SubscriptionLost
     from mcp.shared.dispatcher import ProgressFnT
@@ -25,13 +25,12 @@ __all__ = [
     "MCPError",
     "ProgressFnT",
     "SessionMessage",
-    "StdioServerParameters",
     "SubscriptionLost",
     "ValidationError",
     "anyio",
     "find_invalid_x_mcp_header",
+    "get_default_environment",
     "httpx2",
-    "stdio_client",
     "streamable_http_client",
     "types",
     "validate_server_result",

@@ -20,6 +20,8 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_)){0,30}(?<!_)")
 _TRANSPORTS = {"stdio": "command", "http": "url", "streamable-http": "url", "streamable_http": "url"}
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 _ERROR_LOCATION = re.compile(r" - at `\$(.*?)`$")
+_MAX_MESSAGE_BYTES = 16_000_000
+_MIN_MESSAGE_BYTES = 1000
 SYSTEM_PROMPT_VARIABLE = "GEMINI_SYSTEM_PROMPT"
 """The environment variable with the system prompt, used if the config file has none."""
 
@@ -73,7 +75,9 @@ class ToolServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     timeout: float = 30.0
     """The timeout of a call in seconds."""
     connect: float = 30.0
-    """The timeout in seconds for starting or reaching the server and listing its tools."""
+    """The timeout in seconds for starting or reaching the server, listing its tools, and its answer to a ping."""
+    max_message_bytes: int = _MAX_MESSAGE_BYTES
+    """The maximum size in bytes of a message from a server that is started with `command`."""
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -143,6 +147,10 @@ def check_server(name: str, server: ToolServer) -> None:
     for key in ("timeout", "connect"):
         if not getattr(server, key) > 0:
             raise SettingsError(key, "must be more than 0 seconds")
+    if server.max_message_bytes < _MIN_MESSAGE_BYTES:
+        raise SettingsError("max_message_bytes", f"must be at least {_MIN_MESSAGE_BYTES} bytes")
+    if server.url and server.max_message_bytes != _MAX_MESSAGE_BYTES:
+        raise SettingsError("max_message_bytes", "cannot be combined with `url`")
 
 
 class _Entry(Struct, frozen=True, kw_only=True):

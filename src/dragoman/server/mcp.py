@@ -134,4 +134,6 @@ def _render_server(status: ServerStatus, statuses: Sequence[ServerStatus]) -> di
         "blocked": [each.tool for each in status.blocked],
         "unusable": sorted(status.unusable),
     }
-    return rendered if status.connected else {**rendered, "error": find_server_error(status.name, statuses)}
+    if status.connected:
+        return rendered
+    return {**rendered, "error": find_server_error(status.name, statuses), "failures": status.failures}

@@ -115,6 +115,7 @@ def test_health_is_ok_and_shows_the_status_of_the_servers(gateway):
     away, near = body["servers"]
     assert (away["name"], away["connected"], away["tools"]) == ("away", False, 0)
     assert away["error"].startswith("'no-such-program-here' cannot be run")
+    assert away["failures"] >= 1
     assert near == {"name": "near", "connected": True, "tools": 1, "blocked": [], "unusable": []}
 
 

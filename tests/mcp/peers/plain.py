@@ -30,6 +30,23 @@ def send(message):
     sys.stdout.flush()
 
 
+def flood(kind):
+    """Write without end, on standard error if the kind says so."""
+    notification = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
+    texts = {
+        "line": "x" * 65536,
+        "nonsense": "x\n" * 30_000,
+        "empty-lines": "\n" * 60_000,
+        "notifications": (json.dumps(notification) + "\n") * 500,
+        "questions": '{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n' * 500,
+        "false-answers": '{"jsonrpc": "2.0", "id": 12345, "result": {}}\n' * 500,
+        "stderr": "y\n" * 30_000,
+    }
+    stream = sys.stderr if kind == "stderr" else sys.stdout
+    while True:
+        stream.write(texts[kind])
+
+
 def tool(name):
     more = {"outputSchema": OUTPUT} if name == "misfit" else {}
     return {"name": name, "description": tools[name], "inputSchema": ANY, **more}
@@ -55,6 +72,8 @@ def list_items(cursor):
 
 
 def call(name, arguments):
+    if MANNER.startswith("floods-on-call-") and name == "colour":
+        flood(MANNER.removeprefix("floods-on-call-"))
     match name:
         case "surroundings":
             about = {
@@ -119,11 +138,16 @@ def answer(message):
         send({"id": identity, "error": {"code": -32601, "message": "Method not found"}})
         return
     send({"id": identity, "result": result})
+    if MANNER.startswith("floods-at-once-") and method == "tools/list" and "nextCursor" not in result:
+        flood(MANNER.removeprefix("floods-at-once-"))
 
 
 if MANNER == "broken":
     sys.stderr.write("there is no database at db.test, token t0ken-secret\n")
     sys.exit(3)
+if "PLAIN_STARTS" in os.environ:
+    with Path(os.environ["PLAIN_STARTS"]).open("a") as starts:
+        starts.write("started\n")
 if MANNER == "deaf":
     time.sleep(600)
 if "PLAIN_COLOUR" in os.environ:

@@ -18,8 +18,9 @@ from msgspec import Struct
 
 from dragoman.guard import attempt_async
 from dragoman.mcp.client.status import NO_ABILITIES, Abilities
+from dragoman.mcp.client.stderr_log import StderrLog
 from dragoman.mcp.client.tool_list import ToolFilter, ToolList, describe_error, list_all_tools
-from dragoman.mcp.client.transports import StderrLog, TransportCallbacks, open_transport
+from dragoman.mcp.client.transports import TransportCallbacks, open_transport
 from dragoman.mcp.sdk import (
     MODERN_PROTOCOL_VERSIONS,
     Client,
@@ -111,6 +112,8 @@ class ServerConnection:
         """Set when the first connection attempt has succeeded or failed."""
         self._on_tools = on_tools
         self._logged_error = ""
+        self._misbehavior = ""
+        """Why the server was stopped, if it broke a limit since it was started."""
         self._stderr_log = StderrLog(name, settings.secrets)
         self._tool_filter = ToolFilter()
         self._live: LiveConnection | None = None
@@ -135,6 +138,8 @@ class ServerConnection:
             began = time.monotonic()
             # Any failure of a server affects only this server.
             error = (await attempt_async(self._run_connection)).error or UnavailableError(_ENDED)
+            if self._misbehavior:
+                error = UnavailableError(self._misbehavior)
             self.first_attempt.set()
             self._wake.clear()
             if self._closing:
@@ -171,9 +176,13 @@ class ServerConnection:
     async def _run_connection(self) -> None:
         """Connect, and run until the connection ends."""
         over = asyncio.Event()
-        self._stderr_log.last_line, self._tool_filter = "", ToolFilter()
+        self._stderr_log.last_line, self._misbehavior, self._tool_filter = "", "", ToolFilter()
         deadline = anyio.current_time() + self.settings.connect
-        ends = TransportCallbacks(lambda: self._signal_end(over), lambda: self._on_session_lost(over))
+        ends = TransportCallbacks(
+            lambda: self._signal_end(over),
+            lambda: self._on_session_lost(over),
+            lambda reason: self._on_misbehavior(reason, over),
+        )
         with anyio.CancelScope(deadline=deadline) as self._scope:
             async with Client(
                 open_transport(self.settings, ends, self._stderr_log, self._tool_filter.filter_message, self._auth),
@@ -204,6 +213,12 @@ class ServerConnection:
             self._connected_event.clear()
             self._signal_end(over)
 
+    def _on_misbehavior(self, reason: str, over: asyncio.Event) -> None:
+        """Fail all calls at once; the owning task starts the server again after a delay."""
+        self._misbehavior = f"it was stopped, because {reason}"
+        self._set_disconnected()
+        self._signal_end(over)
+
     def _signal_end(self, over: asyncio.Event) -> None:
         over.set()
         self._wake.set()
@@ -223,7 +238,7 @@ class ServerConnection:
     def _set_disconnected(self) -> None:
         live, self._live = self._live, None
         self._connected_event.clear()
-        self.error = _ENDED
+        self.error = self._misbehavior or _ENDED
         if live is not None and not live.closed.done():
             live.closed.set_result(None)
 
@@ -288,6 +303,8 @@ class ServerConnection:
         try:
             return await self._call_tool(live, tool, arguments, report)
         except MCPError as error:
+            if self._misbehavior and error.code == types.CONNECTION_CLOSED:
+                raise UnavailableError(self._describe_lost_call()) from None
             if self._forgotten_connection is not live or error.code == types.CONNECTION_CLOSED:
                 raise
         # The server rejected the session and has not run the call, so the call is safe to retry.
@@ -315,7 +332,11 @@ class ServerConnection:
                 task.cancel()  # this also sends a cancellation to the server
         if task.done() and not task.cancelled():
             return task.result()
-        raise UnavailableError("it ended while the call ran, and may or may not have done what was asked")
+        raise UnavailableError(self._describe_lost_call())
+
+    def _describe_lost_call(self) -> str:
+        reason = self._misbehavior or "it ended"
+        return f"{reason} while the call ran, and may or may not have done what was asked"
 
     def _on_call_done(self, call: "asyncio.Task[types.CallToolResult]") -> None:
         self._calls.discard(call)

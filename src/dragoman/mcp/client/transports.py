@@ -1,7 +1,6 @@
 """Open the transport to an MCP server: a child process, or streamable HTTP with optional OAuth.
 
-A process gets few environment variables and its own directory; its standard error is logged, limited and without
-secrets. A failed connection ends the transport at once. A broken stream may be a network glitch: then the server is
+A failed connection ends the transport at once. A broken stream may be a network glitch: then the server is
 probed, and the SDK continues if it responds. Response bodies are limited in size. Credentials (OAuth 2.1, client
 credentials) are sent to the configured issuer only. Tokens are kept until the process exits; the server decides their
 scopes.
@@ -9,31 +8,23 @@ scopes.
 
 import asyncio
 import logging
-import os
-import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from msgspec import Struct
 
-from dragoman.mcp.sdk import StdioServerParameters, anyio, httpx2, stdio_client, streamable_http_client
+from dragoman.mcp.client.stderr_log import StderrLog
+from dragoman.mcp.client.stdio import Streams, open_process
+from dragoman.mcp.sdk import anyio, httpx2, streamable_http_client
 from dragoman.mcp.settings import OAuth, ToolServer
-from dragoman.tasks import TaskSet, start_task, stop_tasks
+from dragoman.tasks import TaskSet
 
 MAX_MESSAGE_BYTES = 64 << 20
-"""The maximum size of a message in bytes: images exceed the SDK's own limit by far, but there has to be a limit."""
+"""The maximum size of a message over HTTP in bytes; images exceed the SDK's own limit by far."""
 _PROBE_SECONDS = 2.0
-_LOG = logging.getLogger("dragoman.mcp")
-_MAX_LINE = 1000
-_MAX_LINES = 100
-_WINDOW = 10.0
-_DRAIN_SECONDS = 0.5
-_REDACTED = "[redacted]"
-_MIN_SECRET = 6
 
 
 class TransportCallbacks(Struct, frozen=True):
@@ -43,6 +34,8 @@ class TransportCallbacks(Struct, frozen=True):
     """Called when nothing more can arrive from the server."""
     on_session_lost: Callable[[], None]
     """Called when the server no longer knows the session."""
+    on_misbehavior: Callable[[str], None]
+    """Called with the reason when the server broke a limit and was killed."""
 
 
 class MonitoredClient(httpx2.AsyncClient):
@@ -142,43 +135,27 @@ def build_auth(settings: ToolServer, oauth: OAuth) -> httpx2.Auth:
 
 
 # Invalid messages also reach `_on_message`; a traceback for each invalid line of a server is noise.
-for _name in ("mcp.client.stdio", "mcp.client.streamable_http"):
-    logging.getLogger(_name).addFilter(lambda record: record.levelno < logging.WARNING)
-Streams = tuple[Any, Any]
+logging.getLogger("mcp.client.streamable_http").addFilter(lambda record: record.levelno < logging.WARNING)
 
 
 @asynccontextmanager
 async def open_transport(
     settings: ToolServer,
     callbacks: TransportCallbacks,
-    stderr_log: "StderrLog",
+    stderr_log: StderrLog,
     on_message: Callable[[Any], None],
     auth: httpx2.Auth | None = None,
 ) -> AsyncGenerator[Streams]:
     """Open the transport to a server; `on_message` sees each incoming message first."""
     async with AsyncExitStack() as stack:
         if settings.command:
-            reading, writing = await _start_process(settings, stderr_log, stack)
+            process = open_process(settings, stderr_log, callbacks.on_misbehavior)
+            reading, writing = await stack.enter_async_context(process)
         else:
             client = await stack.enter_async_context(MonitoredClient(settings, callbacks, auth))
             streams = streamable_http_client(settings.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES)
             reading, writing = await stack.enter_async_context(streams)
         yield _MonitoredReader(reading, callbacks.on_end, on_message), writing
-
-
-async def _start_process(settings: ToolServer, stderr_log: "StderrLog", stack: AsyncExitStack) -> Streams:
-    directory = settings.cwd or stack.enter_context(TemporaryDirectory(prefix="dragoman-mcp-"))
-    parameters = StdioServerParameters(
-        command=settings.command,
-        args=list(settings.args),
-        env=settings.env,
-        cwd=directory,
-        encoding_error_handler="replace",
-    )
-    reader, writer = os.pipe()
-    with os.fdopen(writer, "w") as errors:
-        await stderr_log.attach(reader, stack)
-        return await stack.enter_async_context(stdio_client(parameters, errors))
 
 
 class _MonitoredReader:
@@ -209,61 +186,3 @@ class _MonitoredReader:
 
     async def __aexit__(self, *_: object) -> None:
         await self._inner.aclose()
-
-
-class StderrLog:
-    """Logs the standard error of a server process."""
-
-    def __init__(self, name: str, secrets: frozenset[str]) -> None:
-        self.last_line = ""
-        """The last line that was written."""
-        self._name = name
-        self._secrets = sorted((each for each in secrets if len(each) >= _MIN_SECRET), key=len, reverse=True)
-        self._window_end = 0.0
-        self._lines = 0
-
-    async def attach(self, descriptor: int, stack: AsyncExitStack) -> None:
-        """Read a pipe until the process has closed its end."""
-        stream = asyncio.StreamReader()
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb", buffering=0)
-        )
-        stack.callback(transport.close)
-        stack.push_async_callback(
-            _finish_reading, start_task(self._read_lines(stream), f"standard error of {self._name}")
-        )
-
-    async def _read_lines(self, stream: asyncio.StreamReader) -> None:
-        rest = b""
-        while data := await stream.read(1 << 14):
-            *lines, rest = (rest + data).split(b"\n")
-            rest = rest[:_MAX_LINE]
-            for line in lines:
-                self._log(line)
-        self._log(rest)
-
-    def _log(self, line: bytes) -> None:
-        text = self.redact(line[:_MAX_LINE].decode("utf-8", "replace").rstrip())
-        if not text:
-            return
-        self.last_line = text
-        now = time.monotonic()
-        if now > self._window_end:
-            self._window_end, self._lines = now + _WINDOW, 0
-        self._lines += 1
-        if self._lines <= _MAX_LINES:
-            _LOG.info("%s: %s", self._name, text)
-        elif self._lines == _MAX_LINES + 1:
-            _LOG.info("%s writes too much to stderr; further lines are dropped for a while", self._name)
-
-    def redact(self, text: str) -> str:
-        """Return a text without the secrets in the server's configuration."""
-        for secret in self._secrets:
-            text = text.replace(secret, _REDACTED)
-        return text
-
-
-async def _finish_reading(task: "asyncio.Task[None]") -> None:
-    """Read what the process wrote last, with a timeout: an orphaned child may hold the pipe open forever."""
-    await asyncio.wait({task}, timeout=_DRAIN_SECONDS)
-    await stop_tasks(task)
