@@ -17,7 +17,7 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.chat import wire, wire_reply
 from dragoman.dialects.chat.decoder_state import CallTable, FieldPieces, OtherChoices, StreamedCall
 from dragoman.dialects.chat.errors import read_error
-from dragoman.dialects.chat.fields import REASONING_MEMBERS, REASONING_SPELLINGS, Spelling
+from dragoman.dialects.chat.fields import REASONING_SPELLINGS, Spelling, find_text_member
 from dragoman.dialects.chat.parts import GOOGLE, read_arguments, read_citation, read_part
 from dragoman.dialects.chat.reasoning_details import DetailPieces
 from dragoman.dialects.chat.response import (
@@ -204,8 +204,9 @@ class ChatDecoder(FrameDecoder):
                 self._append_delta("reasoning", text, REASONING_SPELLINGS[member])
             elif text != found[0][1]:
                 self._add_field(f"{_MESSAGE}/{member}", encode(text))
-        if delta.thinking and not is_text(delta.thinking) and delta.thinking != wire.NULL:
-            self._add_field(f"{_MESSAGE}/thinking", bytes(delta.thinking))
+        thinking = non_null_bytes(delta.thinking)
+        if thinking is not None and not is_text(delta.thinking):
+            self._add_field(f"{_MESSAGE}/thinking", thinking)
 
     def _append_delta(self, kind: _TextKind, text: str, spelling: str = "") -> None:
         if self._open_kind != kind:
@@ -220,7 +221,7 @@ class ChatDecoder(FrameDecoder):
             self._emit_details()
         part: AnyPart
         in_list = spelling in (Spelling.PART, Spelling.THINKING)
-        where = self._take_content_pointer() if in_list else f"{_MESSAGE}/{_member_of(kind, spelling)}"
+        where = self._take_content_pointer() if in_list else f"{_MESSAGE}/{find_text_member(kind, spelling)}"
         match kind:
             case "reasoning":
                 part = Reasoning(spelling=spelling, where=where)
@@ -391,12 +392,3 @@ class ChatDecoder(FrameDecoder):
         usage = read_usage(self._usage)
         if usage is not None:
             self._events.append(events.UsageSeen(usage))
-
-
-def _member_of(kind: str, spelling: str) -> str:
-    """Return the message member that contains text of this kind ("text", "reasoning", "refusal")."""
-    if kind == "reasoning":
-        if spelling == Spelling.DETAILS:
-            return "reasoning_details"
-        return REASONING_MEMBERS.get(spelling, "reasoning_content")
-    return "refusal" if kind == "refusal" else "content"

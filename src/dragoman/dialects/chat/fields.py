@@ -99,6 +99,17 @@ REASONING_SPELLINGS = {member: spelling for spelling, member in REASONING_MEMBER
 """The spelling of reasoning, by the member that holds it."""
 
 
+def find_text_member(kind: str, spelling: str) -> str:
+    """Return the message member that contains text of this kind ("text", "reasoning", "refusal")."""
+    if kind == "reasoning":
+        return (
+            "reasoning_details"
+            if spelling == Spelling.DETAILS
+            else REASONING_MEMBERS.get(spelling, "reasoning_content")
+        )
+    return "refusal" if kind == "refusal" else "content"
+
+
 def join_spelling(*flags: str) -> str:
     """Join the flags that are not empty into a spelling; "" if there are none."""
     joined = " ".join(filter(None, flags))
