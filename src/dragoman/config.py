@@ -8,7 +8,6 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
@@ -23,9 +22,9 @@ from dragoman.intercept.settings import InterceptSettingsError, InterceptTable, 
 from dragoman.mcp.settings import McpTable, SettingsError, ToolServer, add_system_prompt, read_servers
 from dragoman.plugins import load_plugins
 from dragoman.tools.web.fetch import WebTable
+from dragoman.upstreams.environment import read_upstreams
 from dragoman.upstreams.kind import UpstreamKind, UpstreamTable
 from dragoman.upstreams.registry import KINDS, list_apis
-from dragoman.upstreams.simulator import KIND as SIMULATOR
 
 T = TypeVar("T")
 _KEY_HASH = re.compile(r"sha256:[0-9a-f]{64}")
@@ -160,21 +159,25 @@ class Config(Struct, frozen=True, kw_only=True):
         return frozenset({*upstream_secrets, *tool_secrets, *(key.key for key in self.keys)} - {""})
 
 
-def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Config:
-    """Load the configuration from `path`, $DRAGOMAN_CONFIG or ./dragoman.toml, or from the environment alone."""
+def load(path: Path | None = None, environment: Mapping[str, str] = os.environ, *, listen: str = "") -> Config:
+    """Load the configuration from `path`, $DRAGOMAN_CONFIG or ./dragoman.toml, or from the environment alone.
+
+    `listen` replaces `[server] listen`.
+    """
     load_plugins()
     file = find_file(path, environment)
     if file is None:
-        server, tools = _apply_native_switch(ServerTable(), environment), _ConfigReader("", environment).read_tools({})
+        server = _apply_native_switch(ServerTable(listen=listen or LISTEN), environment)
+        tools = _ConfigReader("", environment).read_tools({})
         mcp = add_system_prompt(McpTable(), environment)
-        return Config(server=server, upstreams=read_upstreams(environment), tools=tools, mcp=mcp)
+        return Config(server=server, upstreams=_find_upstreams(environment, server), tools=tools, mcp=mcp)
     try:
         document = tomllib.loads(file.read_text())
     except OSError as error:
         raise ConfigError(str(file), "", f"cannot read the file: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(str(file), "", f"not valid TOML: {error}") from None
-    return _ConfigReader(str(file), environment).read(document)
+    return _ConfigReader(str(file), environment).read(document, listen)
 
 
 def _apply_native_switch(server: ServerTable, environment: Mapping[str, str]) -> ServerTable:
@@ -193,16 +196,11 @@ def find_file(path: Path | None, environment: Mapping[str, str]) -> Path | None:
     return named or (Path(_DEFAULT_FILE) if Path(_DEFAULT_FILE).is_file() else None)
 
 
-def read_upstreams(environment: Mapping[str, str]) -> dict[str, UpstreamTable]:
-    """Return an upstream for each vendor whose usual variable is set; the simulator if none is set."""
-    found: dict[str, UpstreamTable] = {}
-    # API keys come before Google Cloud projects: a key belongs to one vendor, a project serves several.
-    for kind in sorted(KINDS.values(), key=attrgetter("needs_project")):
-        if kind.found_as and environment.get(next(iter(kind.variables.values()), "")):
-            settings = {name: environment.get(variable) for name, variable in kind.variables.items()}
-            given = {name: value for name, value in settings.items() if value}
-            found[kind.found_as] = msgspec.convert({"kind": kind.name, **given}, UpstreamTable)
-    return found or {SIMULATOR.name: UpstreamTable(kind=SIMULATOR.name)}
+def _find_upstreams(environment: Mapping[str, str], server: ServerTable) -> dict[str, UpstreamTable]:
+    try:
+        return read_upstreams(environment, server.listen)
+    except ValueError as error:
+        raise ConfigError("the environment", "", str(error)) from None
 
 
 def _fingerprint(secret: str) -> str:
@@ -222,15 +220,16 @@ class _ConfigReader:
         self._file = file
         self._environment = environment
 
-    def read(self, document: dict[str, Any]) -> Config:
+    def read(self, document: dict[str, Any], listen: str) -> Config:
         known = {field.name for field in msgspec.structs.fields(Config)} - {"keys", "source"}
         for name in document:
             if name not in known:
                 raise self._build_error(name, f"unknown table{suggest_key(name, known)}")
         server = self._convert_table("server", document.get("server", {}), ServerTable)
+        server = msgspec.structs.replace(server, listen=listen or server.listen)
         upstreams = {
             name: self._read_upstream(name, table) for name, table in self._read_tables(document, "upstreams").items()
-        } or read_upstreams(self._environment)
+        } or _find_upstreams(self._environment, server)
         models = {
             name: self._read_targets(name, each, upstreams)
             for name, each in self._read_tables(document, "models").items()

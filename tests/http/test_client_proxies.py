@@ -25,6 +25,18 @@ def test_a_proxy_from_the_environment_gets_the_absolute_url(run, monkeypatch):
     assert b"proxy-authorization: Basic bWU6c2VjcmV0\r\n" in result
 
 
+@pytest.mark.parametrize(("host", "is_marked"), [("127.0.0.1", True), ("far.example", False)])
+def test_a_mark_is_only_sent_to_the_marked_hosts(run, host, is_marked):
+    async def steps(client: Client) -> bytes:
+        peer = Peer(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+        client.mark_requests(frozenset({host}), "x-mark", "mine")
+        async with peer as asked:
+            await (await client.send(Outgoing(asked.origin, "GET", "/"), QUICK)).read()
+        return peer.received
+
+    assert (b"\r\nx-mark: mine\r\n" in run(steps)) == is_marked
+
+
 def test_no_proxy_bypasses_the_proxy(run, monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "127.0.0.1")

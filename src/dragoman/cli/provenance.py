@@ -12,6 +12,7 @@ from msgspec import NODEFAULT, Struct, structs
 from dragoman.config import Config, find_file, load
 from dragoman.gateway.redact import REDACTED, redact
 from dragoman.mcp.settings import SERVERS_VARIABLE, SYSTEM_PROMPT_VARIABLE
+from dragoman.upstreams.kind import UpstreamTable
 from dragoman.upstreams.registry import KINDS
 
 _SECRETS = frozenset({"api_key", "access_token", "client_secret", "key", "env", "headers"})
@@ -39,7 +40,7 @@ def format_config(path: Path | None, environment: Mapping[str, str] = os.environ
             f"upstreams.{name}",
             table,
             configured or {},
-            default_source=_describe_origin(name) if configured is None else "default",
+            default_source=_describe_origin(name, table, environment) if configured is None else "default",
         )
     for name, table in config.tools.items():
         configured = document.get("tools", {}).get(name)
@@ -54,11 +55,14 @@ def format_config(path: Path | None, environment: Mapping[str, str] = os.environ
             yield f"{_to_toml(name)} = {_to_toml(targets[0] if len(targets) == 1 else targets)}  # {config.source}"
 
 
-def _describe_origin(name: str) -> str:
-    """Return which variable created an upstream that is not in the file."""
-    variables = {kind.found_as: next(iter(kind.variables.values()), "") for kind in KINDS.values()}
-    variable = variables.get(name)
-    return f"the variable {variable}" if variable else "no key is set"
+def _describe_origin(name: str, table: UpstreamTable, environment: Mapping[str, str]) -> str:
+    """Return which variables created an upstream that is not in the file."""
+    kind = next((kind for kind in KINDS.values() if kind.found_as == name), None)
+    variables = kind.variables.items() if kind else ()
+    names = [variable for setting, variable in variables if environment.get(variable) and getattr(table, setting)]
+    if not names:
+        return "no key is set"
+    return f"the variable{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
 def _format_table(

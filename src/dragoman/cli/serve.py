@@ -29,15 +29,11 @@ def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until interrupted."""
-    from msgspec.structs import replace  # noqa: PLC0415  only for this verb
-
-    from dragoman.config import ConfigError, load  # noqa: PLC0415
+    from dragoman.config import ConfigError, load  # noqa: PLC0415  only for this verb
 
     listen = options.listen
     try:
-        config = load(options.config)
-        if listen:
-            config = replace(config, server=replace(config.server, listen=listen))
+        config = load(options.config, listen=listen)
         listen = config.server.listen
         if options.workers > 1:
             return _serve_workers(config, options.workers)

@@ -21,6 +21,8 @@ from dragoman.interpreter.loss_report import format_losses
 
 Outcome = Literal["open", "answered", "refused", "failed", "left"]
 """`refused` before an upstream was called, `failed` after that, `left` if the client disconnected."""
+EXCHANGE_HEADER = "x-dragoman-exchange"
+"""In responses the id of the exchange; in requests of the gateway to its own hosts its address."""
 _MAX_TEXT = 2000
 """Characters of an error message or a name that are kept after the exchange."""
 _MAX_RECENT = 1000
@@ -130,7 +132,7 @@ def _notify(observers: Iterable[Observer], record: Record) -> None:
 
 def build_response_headers(record: Record, content_headers: Mapping[str, str]) -> dict[str, str]:
     """Build the response headers; `content_headers` are those that describe the body."""
-    headers = {**content_headers, "x-dragoman-exchange": record.id}
+    headers = {**content_headers, EXCHANGE_HEADER: record.id}
     id_header = dialect_named(record.dialect).id_header
     if id_header:
         headers[id_header] = record.id

@@ -180,6 +180,8 @@ class Client:
         self._proxies = proxies or read_environment_proxies()
         self._given_context = ssl_context
         self._is_stopped = False
+        self._marked_hosts: frozenset[str] = frozenset()
+        self._mark = ""
 
     @cached_property
     def _ssl_context(self) -> ssl.SSLContext:
@@ -209,6 +211,11 @@ class Client:
                 if not is_answered:
                     connection.abort()
             connection = await self._open_connection(request.origin, deadlines.connect)
+
+    def mark_requests(self, hosts: frozenset[str], name: str, value: str) -> None:
+        """Add a header to every request to one of `hosts`, so that a server recognises its own requests."""
+        self._marked_hosts, self._mark = hosts, f"{name}: {value}"
+        self._heads.clear()
 
     def fail_all(self) -> None:
         """Let all responses that are being received fail with `ShuttingDown`, and every later request."""
@@ -242,6 +249,8 @@ class Client:
         target = origin.url + request.target if is_plain_proxy else request.target
         lines = [f"{request.method} {target} HTTP/1.1", f"host: {origin.authority}"]
         lines += [f"{name}: {value}" for name, value in request.headers]
+        if origin.host in self._marked_hosts:
+            lines.append(self._mark)
         if is_plain_proxy and proxy is not None and proxy.credentials:
             lines.append(f"proxy-authorization: {proxy.credentials}")
         head = "\r\n".join(lines)

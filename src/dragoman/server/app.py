@@ -22,7 +22,7 @@ from dragoman.gateway.conversations.options import ConversationOptions, parse_se
 from dragoman.gateway.conversations.repeats import resend_answer
 from dragoman.gateway.duplicate_keys import DuplicateKeyChecker
 from dragoman.gateway.passthrough import drop_key
-from dragoman.gateway.record import Record
+from dragoman.gateway.record import EXCHANGE_HEADER, Record
 from dragoman.http.exchange import ClientDisconnected, Exchange
 from dragoman.http.message import Headers, Request
 from dragoman.http.rejection import RejectionResponse
@@ -79,6 +79,8 @@ class App:
         self._background = Background(
             self._conversations.store, self._gateway, observability.observers, gateway_services.job_runner
         )
+        self.base_url = ""
+        """The address at which the server listens; "" before it does."""
         self._has_callers = services.interception.has_callers
         self._stateful_dialects = frozenset(
             name for name, dialect in DIALECTS.items() if dialect.turns.has_store_member
@@ -161,6 +163,9 @@ class App:
         else:
             key = self._access.authorize(request, is_public=record.operation in _PUBLIC_OPERATIONS)
         record.owner = key.name
+        if request.headers_by_name.get(EXCHANGE_HEADER) == self.base_url:
+            message = f"the gateway called itself: set base_url of the upstream to another address than {self.base_url}"
+            raise Problem("invalid_request", message, code="loop")
         reason = self._load.find_exceeded(length) if record.operation not in QUIET_OPERATIONS else ""
         if reason:
             raise Problem("overloaded", f"the gateway is overloaded: {reason}", retry_after=RETRY_AFTER)

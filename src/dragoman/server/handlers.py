@@ -19,7 +19,7 @@ from dragoman.gateway.conversations.background import Background
 from dragoman.gateway.conversations.options import ConversationOptions
 from dragoman.gateway.errors import add_id
 from dragoman.gateway.passthrough import ModelBody, PassthroughRequest, parse_model_body, rename_nested_models
-from dragoman.gateway.record import Record, build_response_headers
+from dragoman.gateway.record import EXCHANGE_HEADER, Record, build_response_headers
 from dragoman.gateway.retry import client_may_retry
 from dragoman.gateway.router import Routes, Target
 from dragoman.http.admission import Load
@@ -241,7 +241,7 @@ def build_error(problem: Problem, record: Record) -> RejectionResponse:
     if record.operation == "mcp":
         reply = mcp.build_rejection(problem)
         # MCP is not a dialect, and its errors have no field for the exchange id.
-        headers, body = {**reply.headers, "x-dragoman-exchange": record.id}, reply.body
+        headers, body = {**reply.headers, EXCHANGE_HEADER: record.id}, reply.body
     else:
         reply = dialect_named(record.dialect).build_error(problem)
         headers, body = build_response_headers(record, reply.headers), add_id(reply.body, record)

@@ -10,8 +10,9 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 
 from dragoman.config import HASH_PREFIX, Config, ConfigError
-from dragoman.gateway.record import Observer
+from dragoman.gateway.record import EXCHANGE_HEADER, Observer
 from dragoman.http.admission import Load, RequestPolicy
+from dragoman.http.client import Client
 from dragoman.http.server import Ending, Server, listen
 from dragoman.server import log
 from dragoman.server.agent_services import AgentServices, open_agent_services
@@ -101,8 +102,14 @@ async def running(  # noqa: PLR0913  all but the configuration are keyword optio
                 ),
             )
         )
-        interception.base_url = server.base_url
+        _set_address(app, gateway_services.client, LOOPBACK_HOSTS | find_host_names(host, config.server.hosts), server)
         yield RunningGateway(server, app)
+
+
+def _set_address(app: App, client: Client, own_hosts: frozenset[str], server: Server) -> None:
+    """Set where the server listens, also for requests to its own hosts, so that it can refuse one that it sent."""
+    app.base_url = app.interception.base_url = server.base_url
+    client.mark_requests(own_hosts, EXCHANGE_HEADER, server.base_url)
 
 
 def listen_address(config: Config) -> tuple[str, int]:

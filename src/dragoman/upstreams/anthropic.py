@@ -58,6 +58,6 @@ KIND = UpstreamKind(
     dialects=(Anthropic.dialect,),
     open=_open,
     base_url=BASE_URL,
-    variables={"api_key": "ANTHROPIC_API_KEY"},
+    variables={"api_key": "ANTHROPIC_API_KEY", "base_url": "ANTHROPIC_BASE_URL"},
     found_as="anthropic",
 )

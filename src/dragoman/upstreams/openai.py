@@ -9,7 +9,7 @@ from dragoman.upstreams.upstream import FixedUpstream, Site, UpstreamSelector, s
 
 BASE_URL = "https://api.openai.com/v1"
 _CHAT, _RESPONSES = "chat", "responses"
-_VARIABLES = {"api_key": "OPENAI_API_KEY"}
+_VARIABLES = {"api_key": "OPENAI_API_KEY", "base_url": "OPENAI_BASE_URL"}
 _COUNTED_MEMBERS = frozenset(
     {"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "text", "truncation"}
 )
