@@ -62,7 +62,8 @@ MORE_FILES = {
         "automatic_marks": "only Claude caches nothing without marks, which others do by themselves",
         "client_tools": "tools whose parameters the vendor's models know, for the models of other vendors",
         "remote": _REMOTE,
-        "text_blocks": "search results and documents made of blocks, which no other API has",
+        "browser_toolset": "the tools of one declaration, with their parameters, which few requests need",
+        "text_blocks": "search results, documents made of blocks and a browser's state, which no other API has",
     },
     "responses": {
         "client_items": "calls and results of such tools, which are items of their own",

@@ -123,10 +123,10 @@ REPLIES = {
                 "type": "function_call",
                 "id": "fc_1",
                 "call_id": "call_1",
-                "name": name,
+                "name": name.rpartition(".")[2],
                 "arguments": json.dumps(arguments),
                 "status": "completed",
-                **({"namespace": "computer"} if name == "left_click" else {}),
+                **({"namespace": name.partition(".")[0]} if "." in name else {}),
             }
         ],
     },
@@ -193,18 +193,21 @@ def test_a_call_of_a_vendors_tool_is_a_tool_use_with_the_models_input(target, st
 
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("target", OTHERS)
-def test_a_call_of_a_toolsets_member_names_the_toolset(target, streamed):
+@pytest.mark.parametrize(
+    ("toolset", "arguments"),
+    [
+        ("computer", {"coordinate": [3, 4]}),
+        ("browser", {"target": {"type": "coordinate", "x": 3, "y": 4}}),
+        ("browser", {"target": {"type": "ref", "ref": "ref_7"}, "tab_id": "1"}),
+    ],
+)
+def test_a_call_of_a_toolsets_member_names_the_toolset(toolset, arguments, target, streamed):
     """The SDK parses it into the member's own type."""
-    toolset = [{"type": "computer_toolset_20260801"}]
-    call = {
-        "type": "tool_use",
-        "id": "toolu_1",
-        "name": "left_click",
-        "toolset_name": "computer",
-        "input": {"coordinate": [3, 4]},
-    }
-    result = {"type": "tool_result", "tool_use_id": "toolu_1", "toolset_name": "computer", "content": "ok"}
-    body = body_of({"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}, tools=toolset)
+    member = {"name": "left_click", "toolset_name": toolset}
+    call = {"type": "tool_use", "id": "toolu_1", **member, "input": arguments}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "toolset_name": toolset, "content": "ok"}
+    tools = [{"type": f"{toolset}_toolset_20260801"}]
+    body = body_of({"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}, tools=tools)
     translation = translate(body, target, strict=True)
     calls = [
         part
@@ -213,13 +216,16 @@ def test_a_call_of_a_toolsets_member_names_the_toolset(target, streamed):
         if hasattr(part, "arguments")
     ]
     # Responses has namespaces of its own.
-    name = "left_click" if target == "responses" else "computer__left_click"
-    assert [(one.name, json.loads(one.arguments)) for one in calls] == [(name, {"coordinate": [3, 4]})]
-    assert calls[0].namespace == ("computer" if target == "responses" else "")
-    message = reply_of(translation, target, name, {"coordinate": [5, 6]}, streamed=streamed)
+    name = "left_click" if target == "responses" else f"{toolset}__left_click"
+    assert [(one.name, json.loads(one.arguments)) for one in calls] == [(name, arguments)]
+    assert calls[0].namespace == (toolset if target == "responses" else "")
+    message = reply_of(
+        translation, target, f"{toolset}.{name}" if target == "responses" else name, arguments, streamed=streamed
+    )
     (block,) = message.content
-    assert (block.type, block.name, block.toolset_name) == ("tool_use", "left_click", "computer")
-    assert json.loads(block.model_dump_json())["input"]["coordinate"] == [5, 6]
+    assert (block.type, block.name, block.toolset_name) == ("tool_use", "left_click", toolset)
+    given = json.loads(block.model_dump_json(exclude_none=True))["input"]
+    assert given == arguments
 
 
 @pytest.mark.parametrize("target", OTHERS)

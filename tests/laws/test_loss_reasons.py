@@ -57,7 +57,6 @@ RUN_BY_VENDOR = [
 ]
 RUN_BY_CLIENT = [
     ("messages", {"type": "bash_20990101", "name": "bash"}),
-    ("messages", {"type": "browser_toolset_20260801"}),
     ("messages", {"type": "novel_20300101", "name": "novel"}),
     ("responses", {"type": "novel"}),
     ("gemini", {"computerUse": {"environment": "ENVIRONMENT_BROWSER"}}),

@@ -13,7 +13,7 @@ from dragoman.dialects.messages.client_tools import declare_client_tool
 from dragoman.dialects.messages.request import read_tools
 
 SIZE = {"display_width_px": 1280, "display_height_px": 800}
-RUN_BY_CLIENT = ("bash_2", "text_editor_2", "memory_2", "computer_2", "computer_toolset_2")
+RUN_BY_CLIENT = ("bash_2", "text_editor_2", "memory_2", "computer_2", "computer_toolset_2", "browser_toolset_2")
 
 
 def declare(**declaration):
@@ -53,7 +53,7 @@ def literal_of(declared, member):
 
 def test_each_declaration_of_the_sdk_becomes_functions_of_the_documented_name():
     declarations = sdk_declarations()
-    assert len(declarations) == 11
+    assert len(declarations) == 12
     for kind, name in declarations.items():
         named = {"name": name} if name else {}
         tools = declare(type=kind, **named, **(SIZE if name == "computer" else {}))
@@ -86,6 +86,44 @@ def test_the_members_of_the_computer_toolset_have_the_parameters_of_the_sdk():
         fields = declared.model_fields
         assert schema["properties"].keys() == fields.keys(), name
         assert set(schema.get("required", ())) == {field for field, one in fields.items() if one.is_required()}, name
+
+
+def test_the_members_of_the_browser_toolset_have_the_parameters_of_the_sdk():
+    known = dict(inputs_of("beta_browser_", "_input"))
+    assert len(known) == 31
+    tools = declare(type="browser_toolset_20260801", configs={name: {"enabled": True} for name in known})
+    assert {name for _, name in tools} == known.keys()
+    for name, declared in known.items():
+        expected = typed_schema(declared.model_json_schema(by_alias=True))
+        schema = schema_of(tools["browser", name])
+        assert typed_schema(schema) == expected, name
+
+
+def typed_schema(schema, definitions=None):
+    """The names, types and required members of a schema, without descriptions and null."""
+    definitions = schema.get("$defs", {}) if definitions is None else definitions
+    if "$ref" in schema:
+        schema = definitions[schema["$ref"].rpartition("/")[2]]
+    if "anyOf" in schema:
+        found = [typed_schema(one, definitions) for one in schema["anyOf"] if one.get("type") != "null"]
+        return found[0] if len(found) == 1 else found
+    if schema["type"] == "array":
+        return [typed_schema(schema["items"], definitions)]
+    if schema["type"] == "object":
+        members = {name: typed_schema(one, definitions) for name, one in schema["properties"].items()}
+        return members, sorted(schema.get("required", ()))
+    return schema["type"], schema.get("enum", [schema["const"]] if "const" in schema else None)
+
+
+def test_members_of_the_browser_toolset_that_are_off_in_the_sdk_are_declared_only_if_enabled():
+    from anthropic.lib.tools._toolsets._registry import BROWSER_DEFAULT_DISABLED_MEMBERS as OFF
+
+    members = {name for _, name in declare(type="browser_toolset_20260801")}
+    assert len(members) == 31 - len(OFF) == 27
+    assert not members & OFF
+    configs = {"javascript_exec": {"enabled": True}, "read_console": {"defer_loading": False}, "find": None}
+    members = {name for _, name in declare(type="browser_toolset_20260801", configs=configs)}
+    assert ("javascript_exec" in members, "read_console" in members, "find" in members) == (True, False, True)
 
 
 def test_the_memory_tool_has_the_commands_and_parameters_of_the_sdk():

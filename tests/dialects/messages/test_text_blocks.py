@@ -41,6 +41,26 @@ BLOCKS = {
         },
         ["Alpha", "Delta", "Beta", PIXEL],
     ),
+    "browser": (
+        {
+            "type": "browser_state",
+            "tabs": [
+                {"tab_id": "1", "title": "Alpha", "url": "https://example.com/", "active": True},
+                {"tab_id": "2", "title": "", "url": ""},
+            ],
+            "state_changes": [
+                {"type": "tab_opened", "tab_id": "2"},
+                {"type": "download_completed", "download_id": "d1", "url": "https://example.com/a", "size_bytes": 7},
+            ],
+        },
+        [
+            "tab 1 (active): Alpha, https://example.com/",
+            "tab 2: blank",
+            "tab opened: 2",
+            "download completed: d1, https://example.com/a, 7",
+        ],
+    ),
+    "no tab": ({"type": "browser_state", "tabs": []}, ["No tab is open."]),
     "string": ({"type": "document", "source": {"type": "content", "content": "Beta"}}, ["Beta"]),
 }
 
@@ -93,6 +113,13 @@ def test_a_block_without_readable_content_stays_opaque(content):
     part = DIALECT.parse_request(Call(body)).messages[0].parts[0]
     assert part.content == ()
     assert read_texts(part, lambda *_: None) == part
+
+
+@pytest.mark.parametrize("members", [{"tabs": 5}, {"tabs": [5]}, {"tabs": {}, "state_changes": ["opened"]}])
+def test_a_browser_state_that_is_malformed_stays_opaque(members):
+    body = build_request({"type": "browser_state", **members}, "result")
+    (result,) = DIALECT.parse_request(Call(body)).messages[-1].parts
+    assert result.content[0].content == ()
 
 
 @pytest.mark.parametrize("name", BLOCKS)

@@ -71,6 +71,8 @@ def write_script(received):
             return Answer(calls=calls(("files__read", {"path": "b"})), end="calls")
         case "late", 1:
             return Answer(calls=calls(("get_weather", {"city": "Rome"})), end="calls")
+        case "shell", 0:
+            return Answer(calls=calls(("files__read", {"path": "a"}), ("bash", {"command": "ls"})), end="calls")
         case "silence", 0:
             return Answer(calls=calls(("files__read", {"path": "a"})), end="calls")
         case "silence", _:
@@ -172,6 +174,19 @@ def test_a_client_call_after_a_gateway_turn_continues_with_the_whole_history(gat
     signatures = [part["thoughtSignature"] for part in parts if "functionCall" in part]
     assert "skip_thought_signature_validator" not in signatures
     assert {one.status for one in list_seen_since(gateway, before)} == {200}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("upstream", ["claude", "gpt", "gem"])
+def test_a_vendors_own_tool_is_called_at_the_client_while_the_gateway_runs_its_tools(gateway, upstream, stream):
+    before = len(gateway.simulator.requests)
+    client = Client(gateway, "messages", stream=stream, model=upstream)
+    asked = {"headers": {"x-dragoman-tools": "files"}, "tools": [{"type": "bash_20250124", "name": "bash"}]}
+    reply = client.ask("shell", **asked)
+    assert [(name, arguments) for _, name, arguments in reply.calls] == [("bash", {"command": "ls"})]
+    client.answer(reply, {"bash": "README"})
+    assert client.ask(**asked).text == "It said: <a>, README"
+    assert [one.status for one in list_seen_since(gateway, before)] == [200, 200]
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from dragoman.core.request import NativeTool, Tool
+from dragoman.dialects.messages.browser_toolset import BROWSER_TOOLS
 from dragoman.dialects.messages.parts import build_extras, read_cache_mark
 from dragoman.dialects.messages.wire import ToolShape
 from dragoman.wire import json
@@ -33,6 +34,8 @@ class _ClientTool(Struct, frozen=True):
     """Returns what the settings of a declaration add to the description."""
     settings: frozenset[str] = frozenset()
     """The settings that `describe` reads."""
+    is_enabled: bool = True
+    """A tool of a toolset that is offered to the model if `configs` says nothing about it."""
 
 
 def _text(description: str) -> Mapping[str, Any]:
@@ -166,7 +169,10 @@ def _build_member(name: str, description: str, properties: _Properties, *require
     return _ClientTool(name, description, properties, required, "computer")
 
 
-_COMPUTER = "Use a computer's screen, mouse and keyboard."
+_TOOLSETS = {
+    "computer": "Use a computer's screen, mouse and keyboard.",
+    "browser": "Use a web browser: its tabs, the elements of a page, mouse and keyboard.",
+}
 _COMPUTER_TOOLSET = (
     _build_member(
         "key",
@@ -197,6 +203,10 @@ _COMPUTER_TOOLSET = (
     _build_member("screenshot", "Take a screenshot of the screen.", {}),
     _build_member("zoom", "Take an enlarged screenshot of a region of the screen.", {"region": _REGION}, "region"),
 )
+_BROWSER_TOOLSET = tuple(
+    _ClientTool(tool.name, tool.description, tool.properties, tool.required, "browser", is_enabled=tool.is_enabled)
+    for tool in BROWSER_TOOLS
+)
 
 _VERSIONS: Mapping[str, tuple[_ClientTool, ...]] = {
     "bash_20241022": (_BASH,),
@@ -210,6 +220,7 @@ _VERSIONS: Mapping[str, tuple[_ClientTool, ...]] = {
     "computer_20250124": (_UNZOOMABLE,),
     "computer_20251124": (_ZOOMABLE,),
     "computer_toolset_20260801": _COMPUTER_TOOLSET,
+    "browser_toolset_20260801": _BROWSER_TOOLSET,
 }
 """The tools of a declaration by its type."""
 
@@ -232,8 +243,12 @@ def declare_client_tool(tool: NativeTool) -> tuple[Tool, ...]:
     if rows == (_ZOOMABLE,) and not members.get("enable_zoom"):
         rows = (_UNZOOMABLE,)
     configs = json.as_object(members.get("configs"))
-    shown = [row for row in rows if json.as_object(configs.get(row.name)).get("enabled") is not False]
+    shown = [row for row in rows if _is_shown(row, json.as_object(configs.get(row.name)).get("enabled"))]
     return tuple(_declare(row, tool, members, is_first=row is shown[0]) for row in shown)
+
+
+def _is_shown(row: _ClientTool, enabled: Any) -> bool:
+    return row.is_enabled if enabled is None else enabled is True
 
 
 def _declare(row: _ClientTool, tool: NativeTool, members: Mapping[str, Any], *, is_first: bool) -> Tool:
@@ -256,7 +271,7 @@ def _declare(row: _ClientTool, tool: NativeTool, members: Mapping[str, Any], *, 
         extras=build_extras(kept),
         name=shape.name or row.name,
         namespace=row.namespace,
-        namespace_description=_COMPUTER if row.namespace and is_first else "",
+        namespace_description=_TOOLSETS[row.namespace] if row.namespace and is_first else "",
         description=row.description + (row.describe(members) if row.describe is not None else ""),
         parameters=json.encode(schema),
         strict=shape.strict,
