@@ -225,13 +225,16 @@ class ReplyAdapter:
     def seal_unsigned(self, part: AnyPart) -> Signature | None:
         """Return the envelope that marks unsigned reasoning, so that it is not taken for the client's own vendor's.
 
-        It holds the spelling, so that the reasoning returns in the form it came in.
+        It holds the spelling, so that the reasoning returns in the form it came in. If both dialects are of one vendor,
+        it names no vendor and holds only that.
         """
-        client, capabilities = self.client, self.capabilities
+        client, capabilities, issuer = self.client, self.capabilities, self.source.issuer
         is_marked = "reasoning" in capabilities.signatures and not capabilities.unsigned_reasoning
-        if self.source.issuer == client.issuer or not is_marked:
+        is_same_vendor = issuer == client.issuer
+        if not is_marked or (is_same_vendor and not part.spelling):
             return None
-        return seal_signature(Signature(self.source.issuer, UNSIGNED, part.spelling), "self", client.issuer)
+        signature = Signature("" if is_same_vendor else issuer, UNSIGNED, part.spelling)
+        return seal_signature(signature, "self", client.issuer)
 
     def drop_fields(self, where: str, fields: dict[str, bytes], held_signature: Signature | None = None) -> None:
         """Report the fields of the part at `where`, except an item id that is sent with `held_signature`."""

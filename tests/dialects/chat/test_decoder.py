@@ -204,6 +204,23 @@ def test_both_field_names_of_reasoning_are_one_part():
     assert response.parts == (Reasoning(texts=("ab",)), Text(text="x"))
 
 
+@pytest.mark.parametrize("member", ["reasoning_text", "thinking"])
+def test_reasoning_of_other_servers_is_a_part(member):
+    response = read(chunk({member: "a"}), chunk({member: "b", "content": None}), chunk({"content": "x"}), STOP)
+    assert response.parts == (Reasoning(texts=("ab",)), Text(text="x"))
+    assert response.extras is None
+
+
+def test_what_is_not_the_text_of_reasoning_is_kept_as_a_field():
+    response = read(chunk({"reasoning_text": "a"}), chunk({"reasoning_opaque": "o", "thinking": {"on": 1}}), STOP)
+    assert response.parts == (Reasoning(texts=("a",)),)
+    assert response.extras is not None
+    assert response.extras.fields == {
+        "/choices/0/message/reasoning_opaque": b'"o"',
+        "/choices/0/message/thinking": b'{"on": 1}',
+    }
+
+
 def test_content_in_parts_is_emitted_by_kind():
     thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
     response = read(

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from dialects.chat.chunks import STOP, chunk
 from dragoman.dialects.chat import DIALECT
 from dragoman.dialects.chat.servers import SERVERS
 from dragoman.dialects.record import Call
 from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_request
 from dragoman.interpreter.translation import Translation
 
@@ -111,6 +113,9 @@ def answer(client: str, body: bytes) -> bytes:
     return json.dumps({"contents": turns, "tools": [{"functionDeclarations": [{"name": "add"}]}]}).encode()
 
 
+REASONING = ("reasoning", "reasoning_content", "reasoning_text", "thinking")
+
+
 def send_back(client: str, server: str, model: str, **members: Any) -> list[dict[str, Any]]:
     """Return the messages that the server gets after it sent a message with these members."""
     translated = translate_response(reply(**members), "chat", client)
@@ -119,21 +124,44 @@ def send_back(client: str, server: str, model: str, **members: Any) -> list[dict
     return json.loads(sent.call.body)["messages"]
 
 
-@pytest.mark.parametrize("client", ["messages", "gemini"])
-@pytest.mark.parametrize("member", ["reasoning", "reasoning_content"])
+@pytest.mark.parametrize("client", ["messages", "responses", "gemini"])
+@pytest.mark.parametrize("member", ["reasoning", "reasoning_content", "reasoning_text", "thinking"])
 @pytest.mark.parametrize("server", ["vllm", "deepseek", "groq", "compatible", ""])
 def test_reasoning_returns_under_the_name_it_came_with(client, member, server):
     messages = send_back(client, server, "deepseek-v4", **{member: "Hm."})
     (assistant,) = [message for message in messages if message["role"] == "assistant"]
-    assert {name: value for name, value in assistant.items() if name.startswith("reasoning")} == {member: "Hm."}
+    assert {name: value for name, value in assistant.items() if name in REASONING} == {member: "Hm."}
 
 
 @pytest.mark.parametrize("server", ["vllm", "groq", "ollama", "deepseek", "kimi", "compatible"])
-def test_reasoning_from_a_responses_client_is_sent_under_the_name_of_the_server(server):
+def test_reasoning_without_an_envelope_is_sent_under_the_name_of_the_server(server):
     member = "reasoning" if server in {"vllm", "groq", "ollama"} else "reasoning_content"
-    messages = send_back("responses", server, "m", **{member: "Hm."})
+    value = json.loads(answer("responses", translate_response(reply(reasoning_text="Hm."), "chat", "responses").body))
+    for item in value["input"]:
+        item.pop("encrypted_content", None)
+    sent = translate_request(Call(json.dumps(value).encode(), "m"), "responses", "chat", model="m", server=server)
+    messages = json.loads(sent.call.body)["messages"]
     (assistant,) = [message for message in messages if message["role"] == "assistant"]
     assert {name: value for name, value in assistant.items() if name.startswith("reasoning")} == {member: "Hm."}
+
+
+@pytest.mark.parametrize("member", ["reasoning", "reasoning_content", "reasoning_text", "thinking"])
+def test_streamed_reasoning_returns_from_a_responses_client_under_the_name_it_came_with(member):
+    translator = StreamTranslator("chat", "responses")
+    text = translator.feed(chunk({member: "H"}) + chunk({member: "m."}) + chunk({"content": "a"}) + STOP).decode()
+    (completed,) = [line for line in text.splitlines() if line.startswith('data: {"type":"response.completed"')]
+    output = json.loads(completed.removeprefix("data: "))["response"]["output"]
+    question = {"role": "user", "content": "q"}
+    body = json.dumps({"model": "m", "input": [question, *output, question]}).encode()
+    sent = translate_request(Call(body, "m"), "responses", "chat", model="m", server="groq")
+    assert json.loads(sent.call.body)["messages"][1] == {"role": "assistant", "content": "a", member: "Hm."}
+
+
+def test_reasoning_of_a_chat_server_does_not_reach_openai():
+    translated = translate_response(reply(reasoning="Hm."), "chat", "responses")
+    sent = translate_request(Call(answer("responses", translated.body), "m"), "responses", "responses")
+    assert "reasoning" not in [item.get("type") for item in json.loads(sent.call.body)["input"]]
+    assert [loss.where for loss in sent.losses] == ["/input/0"]
 
 
 @pytest.mark.parametrize("client", ["messages", "responses", "gemini"])

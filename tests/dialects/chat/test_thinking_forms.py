@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.core.problems import Problem
 from dragoman.core.request import Thinking
 from dragoman.dialects.chat import DIALECT
 from dragoman.dialects.record import Call
@@ -59,17 +60,10 @@ def test_each_form_is_read_and_rendered_again_as_it_was(members, expected):
     "members",
     [
         {"thinking": {"type": "sometimes"}},
-        {"thinking": True},
-        {"enable_thinking": "yes"},
-        {"enable_thinking": 1},
         {"thinking_budget": -1},
-        {"thinking_budget": True},
-        {"thinking_budget": 1.5},
         {"chat_template_kwargs": {"custom": 1}},
-        {"chat_template_kwargs": []},
         {"reasoning": {"effort": "huge"}},
         {"reasoning": {"exclude": False}},
-        {"reasoning": "high"},
     ],
 )
 def test_any_other_value_is_kept_and_reported(members):
@@ -77,6 +71,35 @@ def test_any_other_value_is_kept_and_reported(members):
     (name,) = members
     losses = translate_request(write(**members), "chat", "messages", model="claude-opus-5").losses
     assert [loss.grade for loss in losses if loss.where.startswith(f"/{name}")] == ["material"]
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "expected"),
+    [
+        ("thinking", 5, "an object"),
+        ("thinking", True, "an object"),
+        ("chat_template_kwargs", "x", "an object"),
+        ("chat_template_kwargs", [], "an object"),
+        ("reasoning", "high", "an object"),
+        ("enable_thinking", "yes", "true or false"),
+        ("enable_thinking", 1, "true or false"),
+        ("thinking_budget", True, "an integer"),
+        ("thinking_token_budget", 1.5, "an integer"),
+    ],
+)
+@pytest.mark.parametrize("target", ["messages", "responses", "gemini"])
+def test_a_value_of_a_wrong_type_is_an_error_that_names_the_member(member, value, expected, target):
+    with pytest.raises(Problem) as caught:
+        translate_request(write(**{member: value}), "chat", target, model="m")
+    assert caught.value.kind == "invalid_request"
+    assert (caught.value.where, caught.value.message) == (f"/{member}", f"{member} must be {expected}")
+
+
+@pytest.mark.parametrize("model", ["", "llama-4", "deepseek-v4"])
+def test_a_value_of_a_wrong_type_is_left_to_a_server_of_the_dialect(model):
+    call = write(thinking=5)
+    expected = json.loads(call.body) | ({"model": model} if model else {})
+    assert json.loads(translate_request(call, "chat", "chat", model=model).call.body) == expected
 
 
 def test_null_says_nothing():

@@ -11,7 +11,7 @@ from dragoman.dialects.chat.errors import MAPPED_ERROR_TYPES, build_error, parse
 from dragoman.dialects.chat.fields import POINTERS
 from dragoman.dialects.chat.renderer import render_request, write_tools
 from dragoman.dialects.chat.request import parse_request, read_tools
-from dragoman.dialects.chat.response import build_response, parse_response
+from dragoman.dialects.chat.response import build_response, parse_response, repeats_count
 from dragoman.dialects.chat.servers import SERVERS
 from dragoman.dialects.chat.traits import ROWS
 from dragoman.dialects.chat.wire import NAME
@@ -106,6 +106,7 @@ DIALECT = Dialect(
     implied=compat.IMPLIED,
     implied_replies=compat.IMPLIED_REPLIES,
     informational=compat.INFORMATIONAL,
+    repeats_count=repeats_count,
     informational_replies=compat.INFORMATIONAL_REPLIES,
     shared_fields=compat.SHARED_FIELDS,
     image_detail="/image_url/detail",

@@ -17,10 +17,17 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.chat import wire, wire_reply
 from dragoman.dialects.chat.decoder_state import CallTable, FieldPieces, OtherChoices, StreamedCall
 from dragoman.dialects.chat.errors import read_error
-from dragoman.dialects.chat.fields import REASONING_MEMBERS, Spelling, join_spelling
+from dragoman.dialects.chat.fields import REASONING_SPELLINGS, Spelling, find_text_member
 from dragoman.dialects.chat.parts import GOOGLE, read_arguments, read_citation, read_part
 from dragoman.dialects.chat.reasoning_details import DetailPieces
-from dragoman.dialects.chat.response import is_complete, parse_response, read_finish, read_usage
+from dragoman.dialects.chat.response import (
+    is_complete,
+    is_text,
+    list_reasoning,
+    parse_response,
+    read_finish,
+    read_usage,
+)
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.decoder import FrameDecoder
 from dragoman.wire.json import Malformed, encode
@@ -161,13 +168,8 @@ class ChatDecoder(FrameDecoder):
                 self._add_field(f"/choices/0/{member}", bytes(given))
 
     def _read_delta(self, delta: wire_reply.Delta, position: int, unread: Unread | None) -> None:
-        reasoning_text = delta.reasoning_content or delta.reasoning
-        if reasoning_text:
-            self._details.is_repetition = True
-            member = "reasoning_content" if delta.reasoning_content else "reasoning"
-            self._append_delta("reasoning", reasoning_text, join_spelling(member))
-            if delta.reasoning and delta.reasoning != reasoning_text:
-                self._add_field("/choices/0/message/reasoning", encode(delta.reasoning))
+        if delta.reasoning_content or delta.reasoning or delta.reasoning_text or delta.thinking:
+            self._read_reasoning(delta)
         if delta.content:
             if isinstance(delta.content, str):
                 self._append_delta("text", delta.content)
@@ -193,6 +195,19 @@ class ChatDecoder(FrameDecoder):
             elif text is None:
                 self._add_field(_DETAILS, raw)
 
+    def _read_reasoning(self, delta: wire_reply.Delta) -> None:
+        """Read the first member with reasoning; another one that does not repeat it is a field of the reply."""
+        found = list_reasoning(delta)
+        for at, (member, text) in enumerate(found):
+            if at == 0:
+                self._details.is_repetition = True
+                self._append_delta("reasoning", text, REASONING_SPELLINGS[member])
+            elif text != found[0][1]:
+                self._add_field(f"{_MESSAGE}/{member}", encode(text))
+        thinking = non_null_bytes(delta.thinking)
+        if thinking is not None and not is_text(delta.thinking):
+            self._add_field(f"{_MESSAGE}/thinking", thinking)
+
     def _append_delta(self, kind: _TextKind, text: str, spelling: str = "") -> None:
         if self._open_kind != kind:
             self._open_part(kind, spelling)
@@ -206,7 +221,7 @@ class ChatDecoder(FrameDecoder):
             self._emit_details()
         part: AnyPart
         in_list = spelling in (Spelling.PART, Spelling.THINKING)
-        where = self._take_content_pointer() if in_list else f"{_MESSAGE}/{_member_of(kind, spelling)}"
+        where = self._take_content_pointer() if in_list else f"{_MESSAGE}/{find_text_member(kind, spelling)}"
         match kind:
             case "reasoning":
                 part = Reasoning(spelling=spelling, where=where)
@@ -377,12 +392,3 @@ class ChatDecoder(FrameDecoder):
         usage = read_usage(self._usage)
         if usage is not None:
             self._events.append(events.UsageSeen(usage))
-
-
-def _member_of(kind: str, spelling: str) -> str:
-    """Return the message member that contains text of this kind ("text", "reasoning", "refusal")."""
-    if kind == "reasoning":
-        if spelling == Spelling.DETAILS:
-            return "reasoning_details"
-        return REASONING_MEMBERS.get(spelling, "reasoning_content")
-    return "refusal" if kind == "refusal" else "content"

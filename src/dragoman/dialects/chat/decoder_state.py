@@ -222,7 +222,18 @@ class CallTable:
 
 
 _TEXT_MEMBERS = frozenset(
-    {"content", "reasoning_content", "reasoning", "refusal", "arguments", "input", "transcript", "data"}
+    {
+        "content",
+        "reasoning_content",
+        "reasoning",
+        "reasoning_text",
+        "thinking",
+        "refusal",
+        "arguments",
+        "input",
+        "transcript",
+        "data",
+    }
 )
 
 

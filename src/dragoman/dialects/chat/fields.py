@@ -86,8 +86,28 @@ class Spelling:
     ALLOWED_TOOLS = f"{NAME} allowed_tools"
 
 
-REASONING_MEMBERS = {f"{NAME} {member}": member for member in ("reasoning_content", "reasoning")}
+REASONING_FLAGS = {
+    "reasoning_content": "reasoning_content",
+    "reasoning": "reasoning",
+    "reasoning_text": "reasoning_text",
+    "thinking_text": "thinking",
+}
+"""The member of a message that holds reasoning, by spelling flag; `thinking` is an item of the content."""
+REASONING_MEMBERS = {f"{NAME} {flag}": member for flag, member in REASONING_FLAGS.items()}
 """The member of a message that holds reasoning, by spelling."""
+REASONING_SPELLINGS = {member: spelling for spelling, member in REASONING_MEMBERS.items()}
+"""The spelling of reasoning, by the member that holds it."""
+
+
+def find_text_member(kind: str, spelling: str) -> str:
+    """Return the message member that contains text of this kind ("text", "reasoning", "refusal")."""
+    if kind == "reasoning":
+        return (
+            "reasoning_details"
+            if spelling == Spelling.DETAILS
+            else REASONING_MEMBERS.get(spelling, "reasoning_content")
+        )
+    return "refusal" if kind == "refusal" else "content"
 
 
 def join_spelling(*flags: str) -> str:

@@ -24,6 +24,7 @@ from dragoman.core.traits import Traits
 from dragoman.core.value import own_extras
 from dragoman.dialects.chat.fields import (
     FORMAT_KINDS,
+    REASONING_FLAGS,
     REQUEST_FIELDS,
     SAMPLING_FIELDS,
     Spelling,
@@ -164,7 +165,7 @@ def _write_assistant(message: Message, traits: Traits) -> Written:
         if flag in REASONING_FIELDS:
             value.setdefault(flag, "")
     is_required = traits.reasoning_required == "turns" or (traits.reasoning_required == "calls" and calls)
-    if is_required and not any(member in value for member in REASONING_FIELDS):
+    if is_required and not any(member in value for member in REASONING_FLAGS.values()):
         value[traits.reasoning_member] = ""
     if message.name:
         value["name"] = message.name
@@ -192,7 +193,9 @@ def _write_reasoning(part: Reasoning, value: dict[str, Any], default_member: str
         return
     text = "\n\n".join(part.texts)
     flags = split_spelling(part.spelling)
-    members = REASONING_FIELDS if "both" in flags else [flag for flag in flags if flag in REASONING_FIELDS]
+    members = (
+        REASONING_FIELDS if "both" in flags else [REASONING_FLAGS[flag] for flag in flags if flag in REASONING_FLAGS]
+    )
     for member in members or (default_member,):
         value[member] = f"{value[member]}\n\n{text}" if member in value else text
 

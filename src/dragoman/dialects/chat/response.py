@@ -19,10 +19,10 @@ from dragoman.dialects.chat.encoder import write_finish, write_usage
 from dragoman.dialects.chat.errors import read_error
 from dragoman.dialects.chat.fields import (
     REASONING_MEMBERS,
+    REASONING_SPELLINGS,
     Spelling,
     build_extras,
     is_legacy,
-    join_spelling,
     restore_extras,
 )
 from dragoman.dialects.chat.parts import (
@@ -36,13 +36,11 @@ from dragoman.dialects.chat.parts import (
 from dragoman.dialects.chat.reasoning_details import read_details, write_details
 from dragoman.dialects.chat.request import read_content
 from dragoman.dialects.chat.wire import NAME, ReplyCall
-from dragoman.wire.json import Malformed, decode_array, decode_object, encode, is_json, peek
+from dragoman.wire.json import Malformed, decode, decode_array, decode_object, encode, first_byte, is_json, peek
 from dragoman.wire.shape import get_raw_members, non_null_bytes
 from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unread
 
-_REASONING_CONTENT = join_spelling("reasoning_content")
-_REASONING = join_spelling("reasoning")
 _IN_CONTENT = frozenset({Spelling.THINKING, Spelling.PART})
 """Spellings of reasoning and refusals that are items of a content list."""
 _REASONS: dict[str, FinishReason] = {
@@ -57,6 +55,8 @@ _REASONS: dict[str, FinishReason] = {
     "model_length": "length",
     "max_tokens": "length",
 }
+_CACHED_COUNTS = ("/cached_tokens", "/num_cached_tokens")
+"""The places in the usage where Together and Mistral count cached tokens."""
 _CUT_OFF_REASONS = frozenset({"length", "filtered", "malformed_call"})
 
 
@@ -121,13 +121,12 @@ def _read_message(
     message: wire_reply.ReplyMessage, where: str, unread: Unread | None, extras: dict[str, bytes]
 ) -> list[AnyPart]:
     parts: list[AnyPart] = []
-    reasoning_text, content = message.reasoning_content, message.content
-    if reasoning_text:
-        parts.append(
-            Reasoning(texts=(reasoning_text,), where=f"{where}/reasoning_content", spelling=_REASONING_CONTENT)
-        )
-    if message.reasoning and message.reasoning != reasoning_text:
-        parts.append(Reasoning(texts=(message.reasoning,), where=f"{where}/reasoning", spelling=_REASONING))
+    content = message.content
+    texts: list[str] = []
+    for member, text in list_reasoning(message):
+        if text not in texts:
+            texts.append(text)
+            parts.append(Reasoning(texts=(text,), where=f"{where}/{member}", spelling=REASONING_SPELLINGS[member]))
     if type(content) is str and content:
         parts.append(Text(text=content, where=f"{where}/content"))
     elif content:
@@ -142,9 +141,23 @@ def _read_message(
     if message.annotations:
         _attach_annotations(parts, message.annotations, where, extras)
     extras.update(get_raw_members(message, where) or {})
+    if is_text(message.thinking):
+        del extras[f"{where}/thinking"]
     if message.reasoning_details:
         _attach_details(parts, f"{where}/reasoning_details", extras)
     return parts
+
+
+def list_reasoning(message: wire_reply.ReplyFields) -> list[tuple[str, str]]:
+    """Return the members of a message or delta that have reasoning, and their texts; one that is empty is left out."""
+    thinking = decode(message.thinking) if is_text(message.thinking) else ""
+    given = (message.reasoning_content, message.reasoning, message.reasoning_text, thinking)
+    return [(member, text) for member, text in zip(REASONING_SPELLINGS, given, strict=True) if text]
+
+
+def is_text(raw: Raw) -> bool:
+    """Return whether the raw JSON of a member is a string."""
+    return first_byte(raw) == b'"' if raw else False
 
 
 def _attach_details(parts: list[AnyPart], where: str, extras: dict[str, bytes]) -> None:
@@ -354,6 +367,10 @@ def read_usage(raw: bytes | None) -> Usage | None:
         extras.update(get_raw_members(completion, "/completion_tokens_details") or {})
     if unread is not None:
         extras.update(unread.rest())
+    cached = None if prompt is None else prompt.cached_tokens
+    if cached is None:
+        counts = (peek(extras[field]) for field in _CACHED_COUNTS if field in extras)
+        cached = next((count for count in counts if type(count) is int and count >= 0), None)
     prompt_tokens, output = usage.prompt_tokens or 0, usage.completion_tokens
     reasoning = None if completion is None else completion.reasoning_tokens
     if reasoning and (reasoning > (output or 0) or usage.total_tokens == prompt_tokens + (output or 0) + reasoning):
@@ -365,8 +382,13 @@ def read_usage(raw: bytes | None) -> Usage | None:
     return Usage(
         input=usage.prompt_tokens,
         output=output,
-        cached=None if prompt is None else prompt.cached_tokens,
+        cached=cached,
         cache_written=None if prompt is None else prompt.cache_write_tokens,
         reasoning=reasoning,
         extras=build_extras(extras),
     )
+
+
+def repeats_count(field: str, raw: bytes, usage: Usage) -> bool:
+    """Return whether a count of cached tokens in another place is the one that is sent."""
+    return field in _CACHED_COUNTS and usage.cached is not None and raw == encode(usage.cached)

@@ -6,6 +6,7 @@ They are in few requests, so only those that have one of them get here.
 from collections.abc import Callable
 from typing import Any, cast
 
+from dragoman.core.problems import Problem
 from dragoman.core.request import EFFORTS, Thinking
 from dragoman.dialects.chat.fields import build_extras
 from dragoman.wire.json import decode, decode_object, encode
@@ -40,6 +41,11 @@ _FORMS: dict[str, dict[str, tuple[str, Callable[[Any], Any]]]] = {
     "thinking_budget": {"": ("budget", _get_count)},
     "thinking_token_budget": {"": ("budget", _get_count)},
 }
+_OBJECT = (dict, "an object")
+_TYPES_OF_MEMBERS = {"enable_thinking": (bool, "true or false")} | dict.fromkeys(
+    ("thinking_budget", "thinking_token_budget"), (int, "an integer")
+)
+"""The type of each member that is not an object, and its name for an error."""
 """Members of a request by which servers turn thinking on or off: the members below each ("" for its own value), the
 field of `Thinking` that each gives, and what reads it.
 """
@@ -53,13 +59,18 @@ def read_thinking(known: Thinking | None, fields: dict[str, bytes]) -> tuple[Thi
     """Add to `known`, which has the effort, what the raw members of a request say; return it and the rest of `fields`.
 
     A value that is unknown, or contradicts one before it, is not parsed. `Thinking.extras` has all that was parsed.
+    Raise `Problem` for a member of a wrong JSON type.
     """
     found: dict[str, Any] = {"effort": known.effort} if known is not None else {}
     written = {"/reasoning_effort": encode(known.effort)} if known is not None else {}
     rest = dict(fields)
     for member, form in _FORMS.items():
         raw = fields.get(f"/{member}", b"null")
-        parsed = _read_form(decode(raw), form, found)
+        value = decode(raw)
+        expected, name = _TYPES_OF_MEMBERS.get(member, _OBJECT)
+        if value is not None and type(value) is not expected:
+            raise Problem("invalid_request", f"{member} must be {name}", where=f"/{member}")
+        parsed = _read_form(value, form, found)
         if not parsed:
             continue
         written[f"/{member}"] = encode(parsed.get("", parsed))

@@ -36,7 +36,7 @@ class CompletionDetails(Wire):
 
 
 class ChatUsage(Wire):
-    """Token counts; the `RawMember` fields are from OpenRouter, Vercel, Groq, DeepSeek, xAI and gateways to Claude."""
+    """Token counts; the `RawMember` fields are from OpenRouter, Vercel, Groq, DeepSeek, xAI, Together and others."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -57,6 +57,8 @@ class ChatUsage(Wire):
     num_sources_used: RawMember = ABSENT
     cache_creation_input_tokens: RawMember = ABSENT
     cache_read_input_tokens: RawMember = ABSENT
+    cached_tokens: RawMember = ABSENT
+    num_cached_tokens: RawMember = ABSENT
 
 
 class UrlCitation(Wire, forbid_unknown_fields=False):
@@ -82,6 +84,8 @@ class ReplyFields(Wire):
     content: str | list[Part] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    reasoning_text: str | None = None
+    thinking: RawMember = ABSENT
     refusal: str | None = None
     tool_calls: list[ReplyCall] | None = None
     function_call: ChatFunctionCall | None = None
