@@ -94,7 +94,8 @@ class SignatureStore:
                 rows[section.id, section.digest] = row
         if not rows:
             return
-        self._add_owner(owner)
+        if owner not in self._owners:
+            self._add_owner(owner)
         for section in sections:
             self._add_saved(
                 owner, section.id, {section.digest: section.saved} if (section.id, section.digest) in rows else {}

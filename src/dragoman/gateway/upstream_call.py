@@ -237,4 +237,5 @@ async def _find_unknown_ids(pending: ParsedRequest | PendingRequest, signer: Own
     """Return the ids of sections that must be looked up: none for an owner of whom nothing is saved."""
     if signer is None or (signer.is_empty and not (pending.has_answers and await signer.has_any())):
         return []
-    return [*pending.unconfirmed, *find_unknown_ids(pending.unsigned, signer)]
+    unsigned, unconfirmed = pending.unsigned, pending.unconfirmed
+    return [*unconfirmed, *find_unknown_ids(unsigned, signer)] if unsigned or unconfirmed else []

@@ -122,8 +122,10 @@ class SignatureRecorder:
         Only its signed texts are saved: another conversation may have an answer with the same text, and its reasoning,
         which no vendor requires then, would be out of place there.
         """
-        signed = tuple(one for one in self._placed if one.kind == "text")
-        if signed and not self._has_call and any(self._texts):
+        if self._has_call or not self._placed:
+            return
+        signed = tuple([one for one in self._placed if one.kind == "text"])
+        if signed and any(self._texts):
             saved = SavedSignatures(None, signed)
             self.ended.append(SignedSection(build_text_id("".join(self._texts)), "", saved))
 

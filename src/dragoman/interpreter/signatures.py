@@ -84,7 +84,7 @@ def _divide_turn(turn: list[_Placed]) -> Iterator[UnsignedSection]:
 
 def find_unknown_ids(sections: Iterable[UnsignedSection], signer: SignatureLookup) -> list[str]:
     """Return the ids of sections that the signer must look up first; if one is signed, the request is parsed again."""
-    ids = dict.fromkeys(section.id for section in sections)
+    ids = dict.fromkeys([section.id for section in sections])
     return [section_id for section_id in ids if signer.find_signatures(section_id) is None]
 
 

@@ -64,8 +64,11 @@ class ParsedRequest:
         else:
             history = RequestHistory(task, caches.prefixes, self._read_tools)
             self._history, self.request, self._known_count = history, history.request, history.prefix_length
-        self.has_answers = any(message.role == "assistant" for message in self.request.messages)
+
+    @property
+    def has_answers(self) -> bool:
         """Whether the history has answers of a model."""
+        return any(message.role == "assistant" for message in self.request.messages)
 
     @cached_property
     def unsigned(self) -> Sequence[UnsignedSection]:

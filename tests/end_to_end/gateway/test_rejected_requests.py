@@ -20,7 +20,7 @@ def the_record(gateway, result):
         ("/v1/messages", {**HELLO, "max_tokens": 100, **THREAD}, {}),
         ("/v1/messages/count_tokens", {**HELLO, **THREAD}, {}),
         ("/v1/chat/completions", {**HELLO, "logit_bias": {"1": 1}}, {"x-dragoman-strict": "true"}),
-        ("/v1/chat/completions", {**HELLO, "n": 2}, {}),
+        ("/v1/chat/completions", {**HELLO, "n": 9}, {}),
     ],
 )
 def test_what_cannot_be_translated_is_refused_and_no_upstream_is_named(serve, path, body, headers):
