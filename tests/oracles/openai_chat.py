@@ -140,4 +140,9 @@ def _usage(usage: Any) -> Usage | None:
     output, reasoning = usage.completion_tokens, completion.reasoning_tokens if completion else None
     if reasoning and (reasoning > output or usage.total_tokens == usage.prompt_tokens + output + reasoning):
         output += reasoning  # xAI and Vercel's gateway count reasoning beside the completion, not in it
-    return Usage(usage.prompt_tokens, output, prompt.cached_tokens if prompt else None, reasoning)
+    cached = prompt.cached_tokens if prompt else None
+    if cached is None:
+        # Together and Mistral count them next to the others; the SDK keeps members it does not know.
+        extras = usage.model_extra or {}
+        cached = extras.get("cached_tokens", extras.get("num_cached_tokens"))
+    return Usage(usage.prompt_tokens, output, cached, reasoning)

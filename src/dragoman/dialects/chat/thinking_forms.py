@@ -9,7 +9,7 @@ from typing import Any, cast
 from dragoman.core.problems import Problem
 from dragoman.core.request import EFFORTS, Thinking
 from dragoman.dialects.chat.fields import build_extras
-from dragoman.wire.json import decode, decode_object, encode
+from dragoman.wire.json import Malformed, decode, decode_object, encode
 from dragoman.wire.pointer import escape
 
 
@@ -66,7 +66,10 @@ def read_thinking(known: Thinking | None, fields: dict[str, bytes]) -> tuple[Thi
     rest = dict(fields)
     for member, form in _FORMS.items():
         raw = fields.get(f"/{member}", b"null")
-        value = decode(raw)
+        try:
+            value = decode(raw)
+        except Malformed as error:  # nested too deeply
+            raise Problem("invalid_request", error.message, where=f"/{member}") from None
         expected, name = _TYPES_OF_MEMBERS.get(member, _OBJECT)
         if value is not None and type(value) is not expected:
             raise Problem("invalid_request", f"{member} must be {name}", where=f"/{member}")
