@@ -42,7 +42,7 @@ class GenerateSettings(Struct, frozen=True, kw_only=True):
     heartbeat: float = 15.0
     """Seconds between the blank lines that keep a silent stream open."""
     max_choices: int = 8
-    """The most choices for which a request is sent to an upstream as often."""
+    """The most choices of a request whose target generates one: it is sent once for each of them."""
 
 
 class ToolAgents(Protocol):
