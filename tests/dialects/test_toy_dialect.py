@@ -1,7 +1,4 @@
-"""A dialect and an upstream that are added from outside the package: library, command, gateway.
-
-`docs/how-to/add-a-dialect.md` and `docs/how-to/add-an-upstream-kind.md` say the same in words.
-"""
+"""A dialect and an upstream added from outside the package, as the how-to pages `add-a-*.md` say it."""
 
 import json
 import os
