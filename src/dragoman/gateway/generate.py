@@ -27,7 +27,7 @@ from dragoman.gateway.retry import RetryLoop, RetryPolicy
 from dragoman.gateway.router import Routes, Target
 from dragoman.gateway.signatures import SignatureStore
 from dragoman.gateway.token_count import count_tokens
-from dragoman.gateway.upstream_call import UpstreamClient
+from dragoman.gateway.upstream_call import LargeTranslator, UpstreamClient
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
 from dragoman.interpreter.choices import SeveralChoices
@@ -72,18 +72,20 @@ class ToolAgents(Protocol):
 class Gateway:
     """Handles requests by calling upstreams."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  all that it calls
         self,
         routes: Routes,
         client: Client,
         settings: GenerateSettings | None = None,
         signature_store: SignatureStore | None = None,
         agents: ToolAgents | None = None,
+        *,
+        large_translator: LargeTranslator | None = None,
     ) -> None:
         self.routes = routes
         self._agent_models: Mapping[str, str] = agents.models if agents is not None else {}
         self.catalogue = Catalogue(routes, client, self._agent_models)
-        self._upstreams = UpstreamClient(client, signature_store)
+        self._upstreams = UpstreamClient(client, signature_store, large_translator)
         self._settings = settings or GenerateSettings()
         self._retry = RetryLoop(self._settings.retry)
         self._choices = ChoiceCalls(self._upstreams, self._retry, self._settings.max_choices)

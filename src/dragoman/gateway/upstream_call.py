@@ -6,6 +6,7 @@ Every error is raised as a `Problem` in the client's terms; see `errors`.
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from time import time
+from typing import Protocol
 
 from msgspec import Struct, structs
 
@@ -48,12 +49,34 @@ class UpstreamReply(Struct, frozen=True):
         return Context(self.translation.request, self.translation.undo, now=int(time()), saves_signatures=saves)
 
 
+class LargeTranslator(Protocol):
+    """Translates requests with large bodies outside this process; see `large_bodies`."""
+
+    async def translate(
+        self, request: ClientRequest, target: Target, store: SignatureStore | None
+    ) -> tuple[Target, Translation]:
+        """Translate a request; return it with its target, which may be the target's other API."""
+        ...
+
+    async def map_rejection(
+        self, request: ClientRequest, target: Target, store: SignatureStore | None, rejection: Rejection
+    ) -> Problem:
+        """Return the error for a request that an upstream has rejected."""
+        ...
+
+
 class UpstreamClient:
     """Calls upstreams."""
 
-    def __init__(self, client: Client, signature_store: SignatureStore | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        signature_store: SignatureStore | None = None,
+        large_translator: LargeTranslator | None = None,
+    ) -> None:
         self.http = client
         self.signature_store = signature_store
+        self._large_translator = large_translator
 
     async def open_reply(self, context: CallContext, target: Target) -> UpstreamReply:
         """Translate and send a request; return when a successful reply has started.
@@ -68,12 +91,14 @@ class UpstreamClient:
             unsigned = remove_signatures(request, target, problem)
             if unsigned is None:
                 raise
-        translation = await translate(unsigned[0], target)
+        translation = await self.translate_unsigned(unsigned[0], target)
         translation = structs.replace(translation, losses=(*unsigned[1], *translation.losses))
         return await self.send_translated(context, target, translation)
 
     async def translate(self, request: ClientRequest, target: Target) -> tuple[Target, Translation]:
         """Translate a request; return it with its target, which is the other API if only that takes the request."""
+        if request.is_large and self._large_translator is not None:
+            return await self._large_translator.translate(request, target, self.signature_store)
         other = target.other_api
         if other is None:
             return target, await translate(request, target, self._find_store(request, target))
@@ -85,6 +110,13 @@ class UpstreamClient:
         if request.strict:
             reject_losses([loss], strict=request.strict)
         return other, structs.replace(translation, losses=(loss, *translation.losses))
+
+    async def translate_unsigned(self, request: ClientRequest, target: Target) -> Translation:
+        """Translate a request for a target, not for its other API, without stored signatures."""
+        if request.is_large and self._large_translator is not None:
+            only = structs.replace(target, other_api=None)
+            return (await self._large_translator.translate(request, only, None))[1]
+        return await translate(request, target)
 
     def _find_store(self, request: ClientRequest, target: Target) -> SignatureStore | None:
         """Return the store for what is signed; None if a request and its reply need none."""
@@ -110,7 +142,7 @@ class UpstreamClient:
         except Problem as problem:
             if store is None or problem.status != 400:
                 raise
-            plain = replace_rejected(translation, await translate(request, target))
+            plain = replace_rejected(translation, await self.translate_unsigned(request, target))
             if plain is None:
                 raise
             translation = plain
@@ -136,6 +168,8 @@ class UpstreamClient:
             return incoming
         body = redact_credentials(await read_body(incoming, target), outgoing)
         rejection = Rejection(incoming.status, incoming.headers, body)
+        if request.is_large and self._large_translator is not None:
+            raise await self._large_translator.map_rejection(request, target, self.signature_store, rejection)
         raise map_rejection(rejection, target, translation, request.dialect, request.call.body)
 
 
