@@ -21,7 +21,7 @@ from dragoman.gateway.record import Record
 from dragoman.gateway.response_writer import StreamWriter, read_reply, send_whole
 from dragoman.gateway.retry import RetryLoop, RetryPolicy, may_succeed_elsewhere
 from dragoman.gateway.router import Target
-from dragoman.gateway.upstream_call import UpstreamClient, UpstreamReply, choose_api, translate
+from dragoman.gateway.upstream_call import UpstreamClient, UpstreamReply, choose_api
 from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.choices import ChoiceMerger, SeveralChoices, split_request
 from dragoman.interpreter.signature_recorder import SignatureRecorder
@@ -120,9 +120,8 @@ class _ChoiceRun:
         request, record = self._context.request, self._context.record
         calls = split_request(request.call, self._dialect, several)
         self._target, losses = choose_api(structs.replace(request, call=calls[0]), self._target)
-        store = self._upstreams.signature_store
         translated = {
-            call: await translate(structs.replace(request, call=call), self._target, store, losses)
+            call: await self._upstreams.translate(structs.replace(request, call=call), self._target, losses)
             for call in dict.fromkeys(calls)
         }
         self._translations = [translated[call] for call in calls]

@@ -3,9 +3,10 @@
 Every error is raised as a `Problem` in the client's terms; see `errors`.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Coroutine
 from functools import partial
 from time import time
+from typing import Any
 
 from msgspec import Struct, structs
 
@@ -52,9 +53,22 @@ class UpstreamReply(Struct, frozen=True):
 class UpstreamClient:
     """Calls upstreams."""
 
-    def __init__(self, client: Client, signature_store: SignatureStore | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        signature_store: SignatureStore | None = None,
+        turn_functions: frozenset[str] = frozenset(),
+    ) -> None:
         self.http = client
         self.signature_store = signature_store
+        self._turn_functions = turn_functions
+        """What the gateway can run within a turn; a request that needs it raises `TurnFunctionsNeeded`."""
+
+    def translate(
+        self, request: ClientRequest, target: Target, losses: tuple[Loss, ...] = ()
+    ) -> Coroutine[Any, Any, Translation]:
+        """Translate a request with what is saved of it; `losses` are those of choosing the target."""
+        return translate(request, target, self.signature_store, self._turn_functions, losses)
 
     async def send_translated(self, context: CallContext, target: Target, translation: Translation) -> UpstreamReply:
         """Send a translated request; return when a successful reply has started.
@@ -142,6 +156,7 @@ async def translate(
     request: ClientRequest,
     target: Target,
     signature_store: SignatureStore | None = None,
+    turn_functions: frozenset[str] = frozenset(),
     losses: tuple[Loss, ...] = (),
 ) -> Translation:
     """Translate a request for an upstream; every attempt starts from the client's own bytes.
@@ -172,6 +187,7 @@ async def translate(
         target.cache_marks,
         target.is_exact,
         server=target.server,
+        turn_functions=turn_functions,
     )
     try:
         pending = parse_request(task)
