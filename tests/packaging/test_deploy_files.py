@@ -163,7 +163,7 @@ def test_nginx_passes_each_event_of_a_stream_on_as_it_comes(nginx):
 
 
 def test_the_install_lines_of_the_container_work_in_an_empty_folder(tmp_path, record_property):
-    """The lines of the build stage with the image's folders below a folder of ours; nothing else is there."""
+    """The lines of the build stage with the image's folders below a temporary one; nothing else is there."""
     for name in ("requirements.lock", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
