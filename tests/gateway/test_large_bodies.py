@@ -46,6 +46,10 @@ def build_target(dialect: str) -> Target:
     return Target(_Upstream("upstream", dialect), MODELS[dialect], signs=True)
 
 
+def build_client(bodies: LargeBodies, store: SignatureStore | None = None) -> UpstreamClient:
+    return UpstreamClient(None, store, large_translator=bodies)
+
+
 @pytest.fixture
 def run():
     """Run a coroutine with large bodies whose process ends with the test."""
@@ -65,9 +69,8 @@ def test_every_pair_of_dialects_gives_the_same_translation_as_in_the_gateway(run
     async def work(bodies):
         for client, upstream in product(DIALECTS, repeat=2):
             request, target = build_request(client), build_target(upstream)
-            used, ours = await UpstreamClient(None, None, bodies).translate(request, target)
-            _, expected = await UpstreamClient(None).translate(request, target)
-            assert used is target
+            ours = await build_client(bodies).translate(request, target)
+            expected = await UpstreamClient(None).translate(request, target)
             assert (ours.call, ours.losses, ours.undo) == (expected.call, expected.losses, expected.undo)
             plain = structs.replace(expected.request, messages=()) if expected.request is not None else None
             kept = structs.replace(ours.request, messages=()) if ours.request is not None else None
@@ -84,7 +87,7 @@ def test_a_bad_request_is_the_same_error(run):
         with pytest.raises(Problem) as expected:
             await UpstreamClient(None).translate(request, build_target("gemini"))
         with pytest.raises(Problem) as ours:
-            await UpstreamClient(None, None, bodies).translate(request, build_target("gemini"))
+            await build_client(bodies).translate(request, build_target("gemini"))
         assert ours.value == expected.value
 
     run(work)
@@ -106,7 +109,7 @@ def test_several_choices_are_asked_of_the_caller(run):
     async def work(bodies):
         request = build_request("chat", n=3)
         with pytest.raises(SeveralChoices) as several:
-            await UpstreamClient(None, None, bodies).translate(request, build_target("messages"))
+            await build_client(bodies).translate(request, build_target("messages"))
         assert several.value.count == 3
 
     run(work)
@@ -137,8 +140,8 @@ def test_signatures_that_the_translation_needs_are_looked_up_once(run):
             {"role": "tool", "tool_call_id": "call_1", "content": "1"},
         ]
         request, target = build_request("chat", messages=history), build_target("gemini")
-        _, ours = await UpstreamClient(None, SignatureStore(table), bodies).translate(request, target)
-        _, expected = await UpstreamClient(None, SignatureStore(_Table())).translate(request, target)
+        ours = await build_client(bodies, SignatureStore(table)).translate(request, target)
+        expected = await UpstreamClient(None, SignatureStore(_Table())).translate(request, target)
         assert ours.call == expected.call
 
     run(work)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 
 from msgspec import Struct, structs
 
+from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.gateway.client_request import ClientRequest
@@ -22,7 +23,7 @@ from dragoman.gateway.errors import Rejection, map_rejection
 from dragoman.gateway.media import MediaFetcher
 from dragoman.gateway.router import Target
 from dragoman.gateway.signatures import OwnerSigner, SignatureStore
-from dragoman.gateway.upstream_call import UpstreamClient
+from dragoman.gateway.upstream_call import translate
 from dragoman.interpreter.translation import Links, MissingLinks, NeededLink, SavedSignatures, Translation
 from dragoman.interpreter.undo import NO_UNDO
 
@@ -117,24 +118,26 @@ class LargeBodies:
         await self._stop()
 
     async def translate(
-        self, request: ClientRequest, target: Target, store: SignatureStore | None
-    ) -> tuple[Target, Translation]:
-        """Translate a request in the process; return it with its target, which may be the target's other API.
+        self,
+        request: ClientRequest,
+        target: Target,
+        store: SignatureStore | None = None,
+        turn_functions: frozenset[str] = frozenset(),
+        losses: tuple[Loss, ...] = (),
+    ) -> Translation:
+        """Translate a request in the process as `translate` of `upstream_call` does in this one.
 
         The translation has only what its reply needs of the request.
         """
         inputs = await _Inputs.find(request.owner, store)
         while True:
             try:
-                answer = await self.run(translate_body, request, _strip(target), inputs)
+                answer = await self.run(translate_body, request, _strip(target), inputs, turn_functions, losses)
             except MissingInputs as missing:
                 await inputs.add(missing, target, store, request.owner)
                 continue
             translation = answer.translation
-            if answer.undoes_nothing:
-                translation = structs.replace(translation, undo=NO_UNDO)
-            used = target.other_api if answer.uses_other_api else None
-            return used or target, translation
+            return structs.replace(translation, undo=NO_UNDO) if answer.undoes_nothing else translation
 
     async def map_rejection(
         self, request: ClientRequest, target: Target, store: SignatureStore | None, rejection: Rejection
@@ -256,7 +259,6 @@ class _UpstreamFacts(Struct, frozen=True):
 class _Answer(Struct, frozen=True):
     """A translation by the process."""
 
-    uses_other_api: bool
     undoes_nothing: bool
     translation: Translation
 
@@ -266,27 +268,31 @@ def _strip(target: Target) -> Target:
     upstream = target.upstream
     facts = cast("Any", _UpstreamFacts(upstream.name, upstream.dialect, upstream.form))
     has_fetcher = cast("Any", True) if target.media_fetcher is not None else None  # noqa: FBT003  a mark
-    other = _strip(target.other_api) if target.other_api is not None else None
-    return structs.replace(target, upstream=facts, media_fetcher=has_fetcher, other_api=other)
+    return structs.replace(target, upstream=facts, media_fetcher=has_fetcher, other_api=None)
 
 
-def _complete(target: Target, inputs: _Inputs) -> Target:
-    """Return a target that `_strip` has made, with the inputs in place of what fetches them."""
+async def _translate(
+    request: ClientRequest,
+    target: Target,
+    inputs: _Inputs,
+    turn_functions: frozenset[str] = frozenset(),
+    losses: tuple[Loss, ...] = (),
+) -> Translation:
+    """Translate a request for a target that `_strip` has made, with the inputs in place of what fetches them."""
     fetcher = _FetchedMedia(inputs) if target.media_fetcher is not None else None
-    other = _complete(target.other_api, inputs) if target.other_api is not None else None
-    return structs.replace(target, media_fetcher=fetcher, other_api=other)
-
-
-def _translate(request: ClientRequest, target: Target, inputs: _Inputs) -> tuple[Target, Translation]:
     store = _Snapshot(inputs) if inputs.has_store else None
-    upstreams = UpstreamClient(cast("Any", None), store)
-    return asyncio.run(upstreams.translate(request, target))
+    return await translate(request, structs.replace(target, media_fetcher=fetcher), store, turn_functions, losses)
 
 
-def translate_body(request: ClientRequest, target: Target, inputs: _Inputs) -> _Answer:
+def translate_body(
+    request: ClientRequest,
+    target: Target,
+    inputs: _Inputs,
+    turn_functions: frozenset[str],
+    losses: tuple[Loss, ...],
+) -> _Answer:
     """Translate a request; called in the process."""
-    target = _complete(target, inputs)
-    used, translation = _translate(request, target, inputs)
+    translation = asyncio.run(_translate(request, target, inputs, turn_functions, losses))
     if len(translation.losses) > _MOST_LOSSES:
         message = f"{len(translation.losses)} fields of the request cannot be translated; the limit is {_MOST_LOSSES}"
         raise Problem("invalid_request", message, where=translation.losses[0].where)
@@ -297,10 +303,10 @@ def translate_body(request: ClientRequest, target: Target, inputs: _Inputs) -> _
         rest = (_EMPTY,) * (len(core.messages) - len(leading))
         core = structs.replace(core, messages=(*leading, *rest))
     small = structs.replace(translation, request=core, tool_set=None)
-    return _Answer(used is not target, translation.undo is NO_UNDO, small)
+    return _Answer(translation.undo is NO_UNDO, small)
 
 
 def map_body_rejection(request: ClientRequest, target: Target, inputs: _Inputs, rejection: Rejection) -> Problem:
     """Map an upstream's error for a request, which is translated once more; called in the process."""
-    used, translation = _translate(request, _complete(target, inputs), inputs)
-    return map_rejection(rejection, used, translation, request.dialect, request.call.body)
+    translation = asyncio.run(_translate(request, target, inputs))
+    return map_rejection(rejection, target, translation, request.dialect, request.call.body)

@@ -2,7 +2,6 @@
 
 import asyncio
 from functools import cache, partial
-from re import Pattern
 from typing import Any, cast
 
 from dragoman.core.losses import Loss, Strict
@@ -14,6 +13,7 @@ from dragoman.gateway.client_request import (
     CONVERSATION_HEADERS,
     SMALL_BODY,
     ClientRequest,
+    is_native,
     read_call,
     require_distinct_keys,
 )
@@ -60,8 +60,6 @@ _UNPARSED_TYPES = (
 """Content types of files, which are forwarded without being parsed."""
 
 
-_TOOLS = b'"tools"'
-_HEAD = 1024
 _OFFLOADED_OPERATIONS = frozenset({"generate", "count"})
 """Operations whose large bodies another process handles."""
 _MANY_SEPARATORS = 100_000
@@ -85,18 +83,19 @@ class BodyReader:
 
     def read(self, body: bytes, path: PathMatch, strict: Strict) -> _ReadBody:
         """Return the call in a body, the conversation that it names, and the losses of a body in another format."""
-        options, losses = None, ()
+        options, losses, dialect = None, (), dialect_named(path.dialect)
         if len(body) < SMALL_BODY:
             value = require_distinct_keys(body)
         else:
-            value = self._duplicate_keys.require_distinct(body, dialect_named(path.dialect))
+            value = self._duplicate_keys.require_distinct(body, dialect)
             if isinstance(value, dict) and len(cast("dict[str, Any]", value)) > _MOST_MEMBERS:
                 message = f"the body has more than {_MOST_MEMBERS} members at the top level"
                 raise Problem("invalid_request", message)
-        if (other := self._find_other_format(value, path.dialect)) is not None:
-            body, losses = convert_request(Call(body), other, dialect_named(path.dialect), strict)
-        elif path.convert is not None and (path.other_tools is None or _has_tools(body, path.other_tools)):
-            body = path.convert(body)
+        if path.convert is not None and not is_native(value, dialect):
+            if (other := self._find_other_format(value, dialect)) is not None:
+                body, losses = convert_request(Call(body), other, dialect, strict)
+            else:
+                body = path.convert(body)
         if path.in_session:
             call, options = parse_session_request(body)
         elif path.in_url:
@@ -107,12 +106,11 @@ class BodyReader:
                 call = Call(body, call.model, path.stream)
         return call, options, losses
 
-    def _find_other_format(self, value: Any, dialect: str) -> Dialect | None:
-        """Return the dialect whose history a body has instead of its endpoint's; None for an ordinary body."""
-        siblings = self._siblings.get(dialect)
-        if not siblings or not isinstance(value, dict) or DIALECTS[dialect].history in value:
+    def _find_other_format(self, value: Any, dialect: Dialect) -> Dialect | None:
+        """Return the dialect whose history a body has instead of its endpoint's, or None."""
+        if not isinstance(value, dict) or dialect.history in value:
             return None
-        return next((other for other in siblings if other.history in value), None)
+        return next((other for other in self._siblings[dialect.name] if other.history in value), None)
 
 
 class App:
@@ -320,13 +318,6 @@ def _get_body_reader() -> BodyReader:
 def read_large_body(body: bytes, path: PathMatch, strict: Strict) -> _ReadBody:
     """Read a body; called in the process for large bodies."""
     return _get_body_reader().read(body, path, strict)
-
-
-def _has_tools(body: bytes, form: Pattern[bytes]) -> bool:
-    """Return whether a body has tools in a form. Most clients send the tools first or last."""
-    at = body.find(_TOOLS, 0, _HEAD)
-    at = at if at >= 0 else body.rfind(_TOOLS)
-    return at >= 0 and form.search(body, at) is not None
 
 
 def drop_key_from_target(target: str) -> str:
