@@ -137,14 +137,14 @@ def is_json(text: str | bytes) -> bool:
     return _can_decode(_RAW, text) and not is_nested_too_deeply(text)
 
 
-def is_nested_too_deeply(text: str | bytes, limit: int = MAX_REPLY_NESTING) -> bool:
+def is_nested_too_deeply(text: str | bytes | Raw, limit: int = MAX_REPLY_NESTING) -> bool:
     """Return whether a JSON document has more levels of objects and arrays than the limit.
 
     A document with fewer brackets is not read; others are scanned without recursion.
     """
     if len(text) <= 2 * limit:
         return False
-    body = text.encode(errors="surrogatepass") if isinstance(text, str) else text
+    body = text.encode(errors="surrogatepass") if isinstance(text, str) else bytes(text)
     if _count_brackets(body) <= limit:
         return False
     depth = 0
