@@ -164,27 +164,3 @@ def test_calls_that_repeat_an_id_do_not_grow_its_entry_without_limit():
         assert len(signature_store.signer_for("a").find_signatures("same")) == 64
 
     asyncio.run(run())
-
-
-def test_the_store_is_asked_once_whether_an_owner_has_anything():
-    class Counting:
-        asked = []
-
-        async def has_any(self, owner):
-            self.asked.append(owner)
-            return owner == "a"
-
-        async def save(self, owner, rows):
-            pass
-
-    async def run():
-        table = Counting()
-        signature_store = SignatureStore(table)
-        for _ in range(2):
-            assert await signature_store.was_ever_used("a")
-            assert not await signature_store.was_ever_used("b")
-        assert table.asked == ["a", "b"]
-        await signature_store.save("b", [SignedSection("c1", "digest", SavedSignatures(Signature("google", "value")))])
-        assert await signature_store.was_ever_used("b")
-
-    asyncio.run(run())

@@ -30,12 +30,11 @@ async def remove_recorded(
 ) -> tuple[Call, tuple[Loss, ...]]:
     """Return the request without the signatures that the store recorded for another vendor, and the losses.
 
-    They are found by the ids of the calls of the request, with one query, if it has signatures. The bytes are searched
-    for them only if anything is saved for the owner.
+    They are found by the ids of the calls of the request, with one query, if it has signatures.
     """
     dialect = dialect_named(request.dialect)
-    if dialect.capabilities.call_issuers or not await store.was_ever_used(request.owner):
-        return call, ()  # a dialect in which other vendors' signatures have their own field needs no store
+    if dialect.capabilities.call_issuers:
+        return call, ()  # the signatures of other vendors have a field of their own
     field = dialect.pointers["part.signature"][0].rpartition("/")[2]
     if b'"%b"' % field.encode() not in call.body:
         return call, ()

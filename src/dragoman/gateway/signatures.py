@@ -60,34 +60,24 @@ class SignatureStore:
         self._cached_bytes = 0
         self._owners: dict[str, None] = {}
         """Owners of whom something is saved."""
-        self._new_owners: dict[str, None] = {}
-        """Owners of whom nothing was saved when the store was asked."""
         self._loader = SignatureLoader(table, self._add_saved)
 
     def signer_for(self, owner: str) -> OwnerSigner:
         """Return the signer that finds the signatures of an owner."""
-        return OwnerSigner(owner, self._cache, self, owner not in self._owners)
+        return OwnerSigner(owner, self._cache, self, not self.knows(owner))
 
     async def has_any(self, owner: str) -> bool:
         """Return whether something is saved for an owner; only a positive answer is cached."""
-        if owner in self._owners:
+        if self.knows(owner):
             return True
         with contextlib.suppress(Unavailable):
             if await self._table.has_any(owner):
                 self._add_owner(owner)
         return owner in self._owners
 
-    async def was_ever_used(self, owner: str) -> bool:
-        """Return whether something is saved for an owner, as `has_any`, but ask the store only once.
-
-        What another process saves for the owner later is not noticed, until this one saves something too.
-        """
-        if owner in self._owners or owner in self._new_owners:
-            return owner in self._owners
-        if len(self._new_owners) >= _MAX_OWNERS:
-            self._new_owners.clear()
-        self._new_owners[owner] = None
-        return await self.has_any(owner)
+    def knows(self, owner: str) -> bool:
+        """Return whether this process has seen that something is saved for an owner, without asking the store."""
+        return owner in self._owners
 
     def _add_owner(self, owner: str) -> None:
         if len(self._owners) >= _MAX_OWNERS:
