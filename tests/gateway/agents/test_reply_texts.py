@@ -9,7 +9,7 @@ from dragoman.core.events import PartCited, PartDelta, PartEnded, PartStarted
 from dragoman.core.parts import Citation, Reasoning, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
 from dragoman.core.response import Finish, Response
-from dragoman.gateway.agents.reply import ParagraphSeparator, drop_interim_texts
+from dragoman.gateway.agents.reply_texts import ParagraphSeparator, drop_interim_texts
 
 
 def join(*turns):
