@@ -29,7 +29,8 @@ _MAX_RECENT = 1000
 """Finished exchanges that are kept for lookup by clients."""
 
 
-def _generate_id() -> str:
+def generate_id() -> str:
+    """Return an id for an exchange."""
     # Not a secret: an exchange is shown only to its owner.
     return "ex_" + randbytes(16).hex()  # noqa: S311
 
@@ -37,7 +38,7 @@ def _generate_id() -> str:
 class Record(Struct, kw_only=True):
     """One exchange, filled in while it is handled."""
 
-    id: str = field(default_factory=_generate_id)
+    id: str = field(default_factory=generate_id)
     owner: str = ""
     dialect: str = ""
     operation: str = ""

@@ -69,9 +69,14 @@ class Load:
         self._late_ticks = 0
         self._timer: asyncio.TimerHandle | None = None
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many open requests as the server can handle."""
+        return self._open_requests >= self._request_limit
+
     def find_exceeded(self, length: int = 0) -> str:
         """Return why one more request, with a body of `length` bytes to be received, is too much; "" if it is not."""
-        if self._open_requests >= self._request_limit:
+        if self.is_full:
             if self._request_limit < self.limits.requests:
                 return "it has more requests than it can handle in time"
             return f"it has {self._open_requests} open requests; the limit is `requests` in [server.limits]"
@@ -97,7 +102,8 @@ class Load:
         self._late_ticks = self._late_ticks + 1 if delay > _LATE else 0
         if self._late_ticks >= _PATIENCE:
             admitted = min(self._request_limit, self._open_requests)
-            self._request_limit = max(_LEAST_REQUESTS, admitted * max(_LARGEST_CUT, _LATE / delay))
+            least = min(_LEAST_REQUESTS, self.limits.requests)
+            self._request_limit = max(least, admitted * max(_LARGEST_CUT, _LATE / delay))
         elif not self._late_ticks and self._request_limit < self.limits.requests:
             self._request_limit = min(self.limits.requests, self._request_limit * _GROWTH + 1)
         self._timer = None

@@ -175,17 +175,27 @@ class Metrics:
         operation, upstream = record.operation, record.upstream
         model = record.model if record.model in self._configured_models else self._label_model(record)
         key = (operation, record.dialect, model, upstream, record.status, record.outcome)
-        rows = self._rows.get(key)
-        if rows is None:
-            labels = (operation or UNKNOWN, record.dialect, model, upstream, str(record.status), record.outcome)
-            numbers = self._own_counters.models.find_row((model, upstream)) if upstream else None
-            rows = self._rows[key] = (self._own_counters.requests.find_row(labels), numbers)
-        requests, numbers = rows
+        requests, numbers = self._rows.get(key) or self._add_rows(key)
         requests[0] += 1
         if operation not in QUIET_OPERATIONS:
             self._open[0] -= 1
         if numbers is not None:
             _add_to_row(record, numbers)
+
+    def count_rejected(self, operation: str, dialect: str, status: int) -> None:
+        """Count a request that was rejected because the gateway is overloaded."""
+        key = (operation, dialect, "", "", status, "refused")
+        requests, _ = self._rows.get(key) or self._add_rows(key)
+        requests[0] += 1
+
+    def _add_rows(
+        self, key: tuple[str, str, str, str, int, str]
+    ) -> tuple["memoryview[float]", "memoryview[float] | None"]:
+        operation, dialect, model, upstream, status, outcome = key
+        labels = (operation or UNKNOWN, dialect, model, upstream, str(status), outcome)
+        numbers = self._own_counters.models.find_row((model, upstream)) if upstream else None
+        rows = self._rows[key] = (self._own_counters.requests.find_row(labels), numbers)
+        return rows
 
     def _label_model(self, record: Record) -> str:
         """Return the label of a model whose requested name is not configured."""
