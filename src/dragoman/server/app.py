@@ -41,9 +41,9 @@ from dragoman.server.handlers import (
     reject_websocket,
     send_error,
 )
+from dragoman.server.load_shedder import LoadShedder
 from dragoman.server.metrics import QUIET_OPERATIONS
 from dragoman.server.routes import PathMatch, Paths
-from dragoman.server.shedding import Shedder
 
 _PUBLIC_OPERATIONS = frozenset({"health", "ready"})
 _LIMITED_OPERATIONS = frozenset({"generate", "count", "other", "mcp"})
@@ -138,7 +138,7 @@ class App:
         )
         """Dialects whose request bodies can name the conversation they continue."""
         self.paths = Paths(DIALECTS.values())
-        self._shedder = Shedder(self.paths, self._load, observability.metrics)
+        self._shedder = LoadShedder(self.paths, self._load, observability.metrics)
         vendor_headers = (dialect.api.forwarded_headers for dialect in DIALECTS.values())
         self._forwarded_headers = frozenset({"idempotency-key"}).union(*vendor_headers)
         """Client headers that are forwarded because they select vendor features. They never include credentials."""

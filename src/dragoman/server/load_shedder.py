@@ -17,7 +17,7 @@ from dragoman.server.handlers import RETRY_AFTER, build_error
 from dragoman.server.metrics import QUIET_OPERATIONS, Metrics
 from dragoman.server.routes import Paths
 
-_LOG = logging.getLogger("dragoman.server.shedding")
+_LOG = logging.getLogger("dragoman.server.load_shedder")
 _SECONDS = 1.0
 """Seconds that one line in the log is about."""
 _NO_ID = "ex_" + "0" * 32
@@ -33,7 +33,7 @@ class _Template(Struct, frozen=True):
     body: bytes
 
 
-class Shedder:
+class LoadShedder:
     """Rejects requests while the server is full."""
 
     def __init__(self, paths: Paths, load: Load, metrics: Metrics) -> None:

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from dragoman.http.admission import ClientLimits
-from dragoman.server import shedding
+from dragoman.server import load_shedder
 from server.processes import until
 from server.test_metrics import total
 
@@ -61,13 +61,13 @@ def test_the_connection_can_be_used_for_the_next_request(full):
 
 
 def test_rejections_have_one_log_line_together_and_no_record(full, caplog, monkeypatch):
-    monkeypatch.setattr(shedding, "_SECONDS", 0.5)
-    with caplog.at_level(logging.WARNING, logger="dragoman.server.shedding"):
+    monkeypatch.setattr(load_shedder, "_SECONDS", 0.5)
+    with caplog.at_level(logging.WARNING, logger="dragoman.server.load_shedder"):
         for _ in range(5):
             assert httpx2.post(f"{full.base_url}/v1/messages", json=HELLO).status_code == 529
 
         def count() -> int:
-            return sum(line.args[0] for line in caplog.records if line.name == "dragoman.server.shedding")
+            return sum(line.args[0] for line in caplog.records if line.name == "dragoman.server.load_shedder")
 
         until(lambda: count() == 5, seconds=30)
     assert not full.records
