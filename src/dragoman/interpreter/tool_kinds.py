@@ -35,8 +35,11 @@ def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
         reason = HOSTED_TOOL if _is_hosted(tool) else f"{UNKNOWN_TOOL}: {kind}" if kind else UNKNOWN_TOOL
         adaptation.ledger.report_dropped(tool.where, reason)
     elif json.peek(found.raw) != json.peek(tool.raw):
-        adaptation.ledger.report_approximated(tool.where, "replaced by the target's own tool of that kind")
-        for pointer in list_settings(tool):
+        # Every tool search finds the same tools, whatever it is called.
+        is_search = find_purpose(tool.raw) == "tool_search"
+        grade = "informational" if is_search else None
+        adaptation.ledger.report_approximated(tool.where, "replaced by the target's own tool of that kind", grade)
+        for pointer in [pointer for pointer in list_settings(tool) if not (is_search and pointer == "/name")]:
             adaptation.ledger.report_dropped(tool.where + pointer, "settings of a vendor's own tool are not translated")
     return found
 
@@ -85,7 +88,7 @@ def is_impossible(tool: NativeTool) -> bool:
     """Return whether the tool's own API has no such tools, and no vendor has one of that kind."""
     dialect = DIALECTS.get(tool.dialect)
     has_natives = dialect is None or dialect.is_hosted is not None or bool(dialect.vendor_tools)
-    return not has_natives and not _find_purpose(tool.raw)
+    return not has_natives and not find_purpose(tool.raw)
 
 
 def _is_hosted(tool: NativeTool) -> bool:
@@ -109,7 +112,7 @@ def drop_conflicts(tools: list[AnyTool], adaptation: Adaptation) -> list[AnyTool
 
 def find_counterpart(tool: NativeTool, dialect: str) -> NativeTool | None:
     """Return the tool of `dialect` that does what `tool` does, or None."""
-    return find_tool_for(_find_purpose(tool.raw), dialect, tool.where)
+    return find_tool_for(find_purpose(tool.raw), dialect, tool.where)
 
 
 def find_tool_for(purpose: str, dialect: str, where: str = "") -> NativeTool | None:
@@ -133,7 +136,7 @@ def list_settings(tool: NativeTool) -> list[str]:
 def find_choice(tool: NativeTool) -> ToolChoice | None:
     """Return the tool choice that makes a vendor use its own tool, or None."""
     dialect = DIALECTS.get(tool.dialect)
-    found = dialect.vendor_tools.get(_find_purpose(tool.raw)) if dialect is not None else None
+    found = dialect.vendor_tools.get(find_purpose(tool.raw)) if dialect is not None else None
     return found.choice if found is not None else None
 
 
@@ -143,7 +146,7 @@ def has_name(tool: NativeTool, name: str) -> bool:
     return name in tool.calls or name in (json.peek(members.get(member, b"")) for member in ("name", "type"))
 
 
-def _find_purpose(raw: bytes) -> str:
+def find_purpose(raw: bytes) -> str:
     """Return the purpose of a vendor's tool, such as "search"; "" if no table of vendor tools has it."""
     members = json.decode_object(raw) if json.is_object(raw) else {}
     kind = json.peek(members["type"]) if "type" in members else ""
