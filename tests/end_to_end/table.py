@@ -59,6 +59,19 @@ The client's name for a model is mapped to another model of its own dialect, whi
 | text before tool results in a user's turn, at another vendor's model | ✓ | ✓ | ≈ | ✓ |
 | reasoning of another vendor, in an envelope or rejected by the vendor | ∅ | ∅ | ∅ | ∅ |
 """
+_PROGRAMS = """## Vendors' tools in programs
+
+Programs run the tools that a vendor defines and the client runs: declarations, calls in parallel, results and failures, whole and streamed.
+`tests/end_to_end/gateway/test_vendor_tools.py` runs the SDKs, `tests/real_clients` Codex and Claude Code. Codex 0.166 declares its shell as an ordinary
+function, never `local_shell`, and its patches as a free-form tool.
+
+| | Chat | Responses | Messages | Gemini |
+|---|---|---|---|---|
+| OpenAI Agents SDK: `ShellTool`, `LocalShellTool`, `ApplyPatchTool` | ≈ | ✓ | ≈ | ≈ |
+| Codex: shell, free-form `apply_patch` | ≈ | | ≈ | ≈ |
+| Anthropic's tool runner: `bash`, text editor, `memory` | ≈ | ≈ | | ≈ |
+| Claude Code: its own `Bash` and `Read` (ordinary functions) | ✓ | ✓ | | ✓ |
+"""
 
 
 def mark(client: str, scenario: str, losses: Losses) -> str:
@@ -71,7 +84,7 @@ def mark(client: str, scenario: str, losses: Losses) -> str:
 
 def document(cells: dict[Key, str]) -> str:
     """Return the whole document."""
-    return "\n".join([_HEAD, *(_table(client, cells) for client in CLIENTS), _ALIASES, _notes()])
+    return "\n".join([_HEAD, *(_table(client, cells) for client in CLIENTS), _ALIASES, _PROGRAMS, _notes()])
 
 
 def cells_of(text: str) -> dict[Key, str]:

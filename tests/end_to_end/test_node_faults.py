@@ -41,5 +41,7 @@ def test_a_fault_is_the_sdks_own_error_and_never_a_success(outcomes, name):
         assert (received["error"]["status"], received["text"]) == (cell.status, "")
     else:
         # A fault that comes in one packet with the first words has its true status: nothing was sent before it.
-        assert received["text"] or received["error"]["status"] == 502, received
+        # A reset may even destroy the words that were on their way; Gemini calls a lost connection 503.
+        true = {502, 503} if cell.client == "gemini" else {502}
+        assert received["text"] or received["error"]["status"] in true, received
         assert received["finish"] in {"", "failed"}

@@ -14,6 +14,7 @@ from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.deferred_tools import adapt_tool_fields
 from dragoman.interpreter.schema.conversion import ConvertedSchema
 from dragoman.interpreter.schema.drafts import Fault, find_faults
+from dragoman.interpreter.schema.object_root import accepts_objects
 from dragoman.interpreter.schema.openapi import to_openapi
 from dragoman.interpreter.schema.plain import (
     UNPROVEN,
@@ -290,6 +291,8 @@ def find_faults_in(tool: AnyTool, proof: PlainProof | None = None) -> list[tuple
     if tool.parameters is not None:
         faults = find_schema_faults(tool.parameters, openapi=tool.openapi, proof=proof)
         found += [(at, message, True) for at, message in faults]
+        if not faults and not (proof is not None and proof.valid) and not accepts_objects(json.peek(tool.parameters)):
+            found.append(("", f"the parameters of {tool.name!r} must be an object, and this schema accepts none", True))
     return found
 
 

@@ -64,6 +64,21 @@ CASES: dict[str, tuple[dict[str, Any], Answer]] = {
         {"tools": [{"type": "shell", "environment": {"type": "local"}}]},
         Answer(calls=(call(1, "shell", {"commands": ["pwd", "echo ü"]}),), end="calls", usage=USED),
     ),
+    "a local shell call": (
+        {"tools": [{"type": "local_shell"}]},
+        Answer(calls=(call(1, "local_shell", {"command": ["echo", "ü"]}),), end="calls", usage=USED),
+    ),
+    "two patches": (
+        {"tools": [{"type": "apply_patch"}]},
+        Answer(
+            calls=(
+                call(1, "apply_patch", {"type": "create_file", "path": "a.txt", "diff": "+naïve\n+wörld\n"}),
+                call(2, "apply_patch", {"type": "delete_file", "path": "b.txt"}),
+            ),
+            end="calls",
+            usage=USED,
+        ),
+    ),
     "search": (
         {"tools": [{"type": "web_search"}], "include": ["web_search_call.action.sources"]},
         Answer(text="I read that Paris is in France. So it is.", query="Paris", sources=(FOUND,), usage=USED),

@@ -87,7 +87,7 @@ def test_tools_are_parsed_with_their_kinds():
         ("apply_patch", "custom"),
         ("get_customer", "function"),
         ("web_search", "search"),
-        ("local_shell", "other"),
+        ("local_shell", "function"),
         ("tool_search", "function"),
     ]
     assert tools[0] == RequestTool(name="get_weather", description="Weather in a city", schema=WEATHER["parameters"])
@@ -143,6 +143,37 @@ def test_the_vendors_shell_is_read_like_a_tool_of_the_client():
     )
     hosted = ask(tools=[{"type": "shell", "environment": {"type": "container_auto"}}])
     assert [tool.kind for tool in hosted.tools] == ["other"]
+
+
+RAN = {"type": "exec", "command": ["ls"], "env": {}}
+
+
+@pytest.mark.parametrize("named", [{"call_id": "call_1"}, {"id": "call_1"}, {"id": "lsh_1"}], ids=str)
+def test_the_result_of_a_local_shell_names_its_call_in_either_way(named):
+    items = [
+        {"role": "user", "content": "Go."},
+        {"type": "local_shell_call", "id": "lsh_1", "call_id": "call_1", "action": RAN, "status": "completed"},
+        {"type": "local_shell_call_output", "output": "a.txt", **named},
+    ]
+    found = ask(tools=[{"type": "local_shell"}], input=items)
+    assert found.turns[1].calls == (Call(id="call_1", name="local_shell", arguments=RAN),)
+    assert found.turns[2].results == (RequestResult(call_id="call_1", name="local_shell", text="a.txt"),)
+    for broken, rule in ((items[:2], "responses.call-answered"), ([items[0], items[2]], "responses.answer-called")):
+        assert require_rejected(asks(tools=[{"type": "local_shell"}], input=broken)).rule == rule
+
+
+def test_a_patch_and_its_failure_are_read():
+    operation = {"type": "update_file", "path": "a.txt", "diff": "@@\n-a\n+b\n"}
+    items = [
+        {"role": "user", "content": "Go."},
+        {"type": "apply_patch_call", "call_id": "call_1", "operation": operation, "status": "completed"},
+        {"type": "apply_patch_call_output", "call_id": "call_1", "status": "failed", "output": "no such line"},
+    ]
+    found = ask(tools=[{"type": "apply_patch"}], input=items)
+    assert found.turns[1].calls == (Call(id="call_1", name="apply_patch", arguments=operation),)
+    assert found.turns[2].results == (
+        RequestResult(call_id="call_1", name="apply_patch", text="no such line", failed=True),
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,27 @@
 import warnings
 
 import pytest
-from openai.types.responses import ResponseFunctionShellToolCall
+from msgspec import structs
+from openai.types.responses import ResponseApplyPatchToolCall, ResponseFunctionShellToolCall
+from openai.types.responses.response_output_item import LocalShellCall
 
 from dragoman.simulator.apis.conversation import Answer, AnswerUsage
-from simulator.apis.responses.answers import CASES, TYPED_EVENT, client, events, extras, frames, parse_typed, whole
+from simulator.apis.responses.answers import (
+    CASES,
+    TYPED_EVENT,
+    call,
+    client,
+    events,
+    extras,
+    frames,
+    parse_typed,
+    whole,
+)
 from simulator.apis.responses.bodies import WEATHER
 
 ALL = pytest.mark.parametrize(("members", "answer"), CASES.values(), ids=CASES.keys())
+NOT_IN_THE_SDK = {f"response.apply_patch_call_operation_diff.{step}" for step in ("delta", "done")}
+"""Events that are recorded (openai_responses/langchain-0036), but not in the SDK's union."""
 STATUS = {
     "stop": "completed",
     "calls": "completed",
@@ -29,6 +43,8 @@ def test_a_whole_reply_has_only_fields_of_the_sdk(members, answer):
 @ALL
 def test_an_event_has_only_fields_of_the_sdk(members, answer):
     for number, result in enumerate(events(members, answer)):
+        if result["type"] in NOT_IN_THE_SDK:
+            continue
         event = TYPED_EVENT.validate_python(result)
         assert event.type == result["type"]
         assert type(event).model_fields["type"].annotation.__args__ == (result["type"],)
@@ -75,6 +91,8 @@ def test_the_deltas_make_up_the_items(members, answer, size):
                 assert output == item["arguments"]
             case "custom_tool_call":
                 assert output == item["input"]
+            case "apply_patch_call":
+                assert output == item["operation"].get("diff", "")
             case "reasoning":
                 assert output == "".join(part["text"] for part in item["summary"])
             case _:
@@ -122,7 +140,9 @@ def check(reply, members, answer):
     ]
     assert "".join(refusals) == answer.refusal
     calls = [item for item in reply.output if item.type in {"function_call", "custom_tool_call"}]
-    expected = [call for call in answer.calls if call.name not in {"tool_search", "shell"}]
+    expected = [call for call in answer.calls if call.name not in {"tool_search", "shell", "local_shell"}]
+    if members.get("tools") == [{"type": "apply_patch"}]:
+        expected = []
     assert [item.name for item in calls] == [call.name for call in expected]
     assert [item.call_id for item in calls] == [f"call_{call.id}" for call in expected]
     usage = reply.usage
@@ -169,6 +189,40 @@ def test_the_commands_of_a_shell_call_are_streamed_one_after_another():
         first, *deltas, last = [event for event in commands if event["command_index"] == number]
         assert (first["command"], last["command"]) == ("", command)
         assert "".join(event["delta"] for event in deltas) == command
+
+
+def test_a_call_of_the_local_shell_and_a_patch_are_items_of_their_own():
+    (item,) = whole(*CASES["a local shell call"])["output"]
+    parsed = LocalShellCall.model_validate(item)
+    assert (parsed.id[:4], parsed.call_id) == ("lsh_", "call_000000000000000000000001")
+    assert (parsed.action.type, parsed.action.command, parsed.action.env) == ("exec", ["echo", "ü"], {})
+    made, gone = map(ResponseApplyPatchToolCall.model_validate, whole(*CASES["two patches"])["output"])
+    assert (made.id[:4], made.status, made.operation.type) == ("apc_", "completed", "create_file")
+    assert (gone.operation.type, gone.operation.path) == ("delete_file", "b.txt")
+
+
+def test_a_patch_is_streamed_as_recorded():
+    patched = ["output_item.added", *(f"apply_patch_call_operation_diff.{step}" for step in ("delta", "done"))]
+    assert types("two patches") == [*BEGIN, *patched, *["output_item.done", "output_item.added"], *types("text")[-2:]]
+    added, done = (
+        event["item"]
+        for event in events(*CASES["two patches"])[2:]
+        if event.get("output_index") == 0 and event["type"].startswith("response.output_item")
+    )
+    assert added == {**done, "status": "in_progress", "operation": {**done["operation"], "diff": ""}}
+
+
+def test_a_patch_that_is_cut_off_is_in_progress():
+    members, answer = CASES["two patches"]
+    (_, last) = whole(members, structs.replace(answer, end="length"))["output"]
+    assert last["status"] == "in_progress"
+
+
+@pytest.mark.parametrize("kind", ["local_shell", "apply_patch"])
+def test_a_tool_of_the_client_hides_the_vendors_of_the_same_name(kind):
+    function = {**WEATHER, "name": kind}
+    (item,) = whole({"tools": [{"type": kind}, function]}, Answer(calls=(call(1, kind),), end="calls"))["output"]
+    assert (item["type"], item["name"]) == ("function_call", kind)
 
 
 def test_a_function_named_shell_or_a_container_gives_a_function_call():

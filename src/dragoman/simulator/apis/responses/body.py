@@ -218,7 +218,7 @@ ITEMS = TaggedUnion(
         },
         "computer_call_output": {"call_id": _CALL_ID, "output": dict, "acknowledged_safety_checks?": [dict], **_KEPT},
         "local_shell_call": {"id": _ID, "call_id": _CALL_ID, "action": dict, "status": _STATUS},
-        "local_shell_call_output": {"id": _ID, "output": str, "status?": _STATUS},
+        "local_shell_call_output": {"id?": _ID, "call_id?": _CALL_ID, "output": str, "status?": _STATUS},
         "shell_call": {"call_id": _CALL_ID, "action": _SHELL_ACTION, **_CALLER, "environment?": dict, **_KEPT},
         "shell_call_output": {
             "call_id": _CALL_ID,

@@ -14,9 +14,10 @@ from dragoman.simulator.apis.conversation import Answer, Call
 from dragoman.simulator.apis.openai.replies import build_logprobs
 from dragoman.simulator.apis.openai.schemas import make_strict
 from dragoman.simulator.apis.responses.body import ResponsesRequest
+from dragoman.simulator.apis.responses.client_tools import VENDOR_TOOLS, build_vendor_call, find_vendor_tools
 from dragoman.simulator.apis.responses.ids import ItemId, encode_item_id
-from dragoman.simulator.apis.responses.read import SEARCH_NAME, SHELL_NAME, map_tool_names
-from dragoman.simulator.apis.responses.rules_tools import find_client_tools, has_local_shell
+from dragoman.simulator.apis.responses.read import SEARCH_NAME, map_tool_names
+from dragoman.simulator.apis.responses.rules_tools import find_client_tools
 from dragoman.simulator.apis.rule import Json
 
 _LOCATION: Json = {"type": "approximate", "city": None, "country": "US", "region": None, "timezone": None}
@@ -67,7 +68,8 @@ def build_items(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> l
     for call in answer.calls:
         _add_call(reply, call)
     if answer.end in {"length", "filtered"} and reply.items and "status" in reply.items[-1]:
-        reply.items[-1]["status"] = "incomplete"
+        # A patch has no such status.
+        reply.items[-1]["status"] = "in_progress" if reply.items[-1]["type"] == "apply_patch_call" else "incomplete"
     limits = [one.get("compact_threshold") for one in request.list("context_management")]
     # While calls are pending, the items that led to them are not compacted yet.
     if not answer.calls and any(limit is not None and answer.usage.input >= limit for limit in limits):
@@ -139,10 +141,9 @@ def _add_call(reply: _ReplyBuilder, call: Call) -> None:
         members: Json = {"call_id": _format_call_id(call), "execution": "client", "arguments": arguments}
         reply.add("tsc", "tool_search_call", status="completed", **members)
         return
-    if call.name == SHELL_NAME and isinstance(call.arguments, dict) and has_local_shell(request):
-        action = {"max_output_length": None, "timeout_ms": None, **call.arguments}
-        place = {"environment": {"type": "local"}}
-        reply.add("sh", "shell_call", status="completed", call_id=_format_call_id(call), action=action, **place)
+    if isinstance(call.arguments, dict) and call.name in find_vendor_tools(request):
+        members = build_vendor_call(call.name, call.arguments)
+        reply.add(VENDOR_TOOLS[call.name].prefix, call_id=_format_call_id(call), **members)
         return
     namespace, name = map_tool_names(request).get(call.name, ("", call.name))
     placed = (one for one in find_client_tools(request) if (one[2], one[1]["name"]) == (namespace, name))

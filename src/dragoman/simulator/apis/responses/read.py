@@ -16,17 +16,12 @@ from dragoman.simulator.apis.conversation import (
 )
 from dragoman.simulator.apis.openai.schemas import make_strict
 from dragoman.simulator.apis.responses.body import ResponsesRequest
+from dragoman.simulator.apis.responses.client_tools import declare_vendor_tool, find_vendor_tools, read_vendor_item
 from dragoman.simulator.apis.responses.rules_settings import is_thinking
-from dragoman.simulator.apis.responses.rules_tools import find_client_tools, find_tools, has_local_shell
+from dragoman.simulator.apis.responses.rules_tools import find_client_tools, find_tools
 from dragoman.simulator.apis.rule import Json
 
 SEARCH_NAME = "tool_search"
-SHELL_NAME = "shell"
-_SHELL = {
-    "type": "object",
-    "properties": {"commands": {"type": "array", "items": {"type": "string"}, "minItems": 1}},
-    "required": ["commands"],
-}
 _SEARCHES = ("web_search", "file_search")
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 """Calls of client tools, and the field with their arguments."""
@@ -86,8 +81,8 @@ def _read_hosted_tool(tool: Json, request: ResponsesRequest) -> RequestTool | No
         return RequestTool(
             name=SEARCH_NAME, description=tool.get("description") or "", schema=tool.get("parameters") or {}
         )
-    if kind == SHELL_NAME and has_local_shell(request):
-        return RequestTool(name=SHELL_NAME, description="Run commands in a shell.", schema=_SHELL)
+    if kind in find_vendor_tools(request):
+        return declare_vendor_tool(kind)
     return RequestTool(name=kind, kind="search" if kind.startswith("web_search") else "other")
 
 
@@ -134,7 +129,7 @@ def _read_turns(request: ResponsesRequest) -> Iterator[RequestTurn]:
     known = {full: name for name, full in map_tool_names(request).items()}
     waiting: RequestTurn | None = None
     for item in request.items:
-        turn = _read_turn(item, calls, known)
+        turn = _read_turn(item, calls, known) or read_vendor_item(item, request.items)
         if turn is None:
             continue
         if waiting is not None and _is_same_turn(waiting, turn):
@@ -179,11 +174,6 @@ def _read_turn(item: Json, calls: dict[str, str], known: dict[tuple[str, str], s
             return RequestTurn(
                 role="user", results=(RequestResult(call_id=call_id, name=name, text=text),), media=media
             )
-        case {"type": "shell_call", "call_id": call_id, "action": action}:
-            return RequestTurn(role="assistant", calls=(Call(id=call_id, name=SHELL_NAME, arguments=action),))
-        case {"type": "shell_call_output", "call_id": call_id, "output": output}:
-            text = "\n".join(map(_read_shell_output, cast("list[Json]", output)))
-            return RequestTurn(role="user", results=(RequestResult(call_id=call_id, name=SHELL_NAME, text=text),))
         case {"type": "tool_search_call", "execution": "client", "call_id": str() as call_id}:
             given = cast("Json", item["arguments"]) if isinstance(item["arguments"], dict) else {}
             return RequestTurn(role="assistant", calls=(Call(id=call_id, name=SEARCH_NAME, arguments=given),))
@@ -194,12 +184,6 @@ def _read_turn(item: Json, calls: dict[str, str], known: dict[tuple[str, str], s
             )
         case _:
             return None
-
-
-def _read_shell_output(entry: Json) -> str:
-    outcome = entry["outcome"]
-    ending = "timed out" if outcome["type"] == "timeout" else f"exit code {outcome['exit_code']}"
-    return "\n".join(text for text in (entry["stdout"], entry["stderr"], ending) if text)
 
 
 def _parse_arguments(text: str) -> Json:

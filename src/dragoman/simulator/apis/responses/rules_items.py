@@ -34,6 +34,7 @@ RESULT_TYPES = {
     "tool_search_call": ("tool_search_output", "function_call_output"),
     "computer_call": ("computer_call_output",),
     "shell_call": ("shell_call_output",),
+    "local_shell_call": ("local_shell_call_output",),
     "apply_patch_call": ("apply_patch_call_output",),
 }
 """Result types of each call type; a tool search also accepts a function's result (recorded: pydantic-ai-0013)."""
@@ -152,6 +153,18 @@ def _check_configuration_updates(request: ResponsesRequest, _: CheckContext) -> 
         yield Violation("Two 'configuration_update' items cannot be adjacent.", where)
 
 
+def read_call_id(item: Json, items: list[Json]) -> str:
+    """Return the call id of a call or a result.
+
+    The SDK's type of a local shell's result has only the `id` of the call, the vendor's guide its `call_id`.
+    """
+    call_id: str = item.get("call_id") or item.get("id") or ""
+    if item["type"] != "local_shell_call_output":
+        return call_id
+    calls = (one for one in items if one["type"] == "local_shell_call" and one["id"] == call_id)
+    return next((one["call_id"] for one in calls), call_id)
+
+
 def _load_pairs(request: ResponsesRequest) -> tuple[_Pairs, _Pairs]:
     """Return calls and results by call id; the vendor's own tool search needs no pairing."""
     if "pairs" not in request.computed:
@@ -162,7 +175,7 @@ def _load_pairs(request: ResponsesRequest) -> tuple[_Pairs, _Pairs]:
                 continue
             if kind in RESULT_TYPES or kind in _ALL_RESULT_TYPES:
                 found = calls if kind in RESULT_TYPES else answers
-                found.setdefault(item["call_id"], []).append((number, kind))
+                found.setdefault(read_call_id(item, request.items), []).append((number, kind))
         request.computed["pairs"] = calls, answers
     return request.computed["pairs"]
 

@@ -17,7 +17,6 @@ _MODEL_ITEM_TYPES = frozenset(
         "file_search_call",
         "code_interpreter_call",
         "image_generation_call",
-        "local_shell_call",
         "mcp_list_tools",
         "mcp_approval_request",
         "mcp_call",

@@ -44,14 +44,6 @@ def _iterate_client_tools(request: ResponsesRequest) -> Iterator[tuple[str, Json
             yield from ((f"{where}{below}", inner, tool["name"]) for below, inner in find(tool, "/tools/*"))
 
 
-def has_local_shell(request: ResponsesRequest) -> bool:
-    """Return whether the client runs the vendor's shell; a function of that name hides it from the model."""
-    shells = (tool for _, tool in find_tools(request) if tool["type"] == "shell")
-    places = [cast("Json", tool.get("environment") or {}) for tool in shells]
-    is_hidden = any(tool["name"] == "shell" and not group for _, tool, group in find_client_tools(request))
-    return not is_hidden and any(place.get("type", "local") == "local" for place in places)
-
-
 def _check_names(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
     groups = [(where, tool) for where, tool in find_tools(request) if tool["type"] == "namespace"]
     for where, tool in [*((where, tool) for where, tool, _group in find_client_tools(request)), *groups]:

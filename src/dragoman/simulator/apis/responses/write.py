@@ -233,6 +233,9 @@ def _iterate_item_events(item: Json, index: int, chunking: Chunking, *, is_trigg
             yield from _iterate_delta_events("response.custom_tool_call_input", "input", item["input"], place, chunking)
         case "shell_call":
             yield from _iterate_command_events(item, index, chunking)
+        case "apply_patch_call" if "diff" in item["operation"]:
+            diff = item["operation"]["diff"]
+            yield from _iterate_delta_events("response.apply_patch_call_operation_diff", "diff", diff, place, chunking)
         case "compaction" if is_triggered:
             yield "response.compaction.compacting", place
         case _:
@@ -243,8 +246,15 @@ def _iterate_item_events(item: Json, index: int, chunking: Chunking, *, is_trigg
 def _build_item_start(item: Json) -> Json:
     """Return an item as it is before any of its content is known."""
     begun: Json = {**item, **_EMPTY_ITEMS.get(str(item["type"]), {})}
-    if item["type"] == "shell_call":
-        begun["action"] = {**item["action"], "commands": []}
+    match item["type"]:
+        case "shell_call":
+            begun["action"] = {**item["action"], "commands": []}
+        case "local_shell_call":
+            begun["action"] = {**item["action"], "command": []}
+        case "apply_patch_call" if "diff" in item["operation"]:
+            begun["operation"] = {**item["operation"], "diff": ""}
+        case _:
+            pass
     if "status" in item:
         begun["status"] = "in_progress"
     if "encrypted_content" in item:
