@@ -108,7 +108,7 @@ class MessagesEncoder(Encoder):
                 block = write_part(part)
                 if block is None:
                     return b""
-                if isinstance(part, ToolSearch):
+                if isinstance(part, ToolSearch) and part.dialect != NAME:
                     return self._write_server_call(encode(block))
                 frames = _START % self._count + one_line(encode(block)) + b"}\n\n" + _STOP % self._count
                 self._count += 1
