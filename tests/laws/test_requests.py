@@ -47,8 +47,10 @@ def _normalize_part(part: AnyPart, target: str) -> AnyPart:
             return msgspec.structs.replace(
                 part, content=tuple(_normalize_part(item, target) for item in result(part, content))
             )
-        case ToolSearch() | FoundTools():
+        case ToolSearch():
             return msgspec.structs.replace(part, dialect="", raw=b"")
+        case FoundTools():
+            return msgspec.structs.replace(part, dialect="", raw=b"", tools=b"")
         case Media(extras=Extras(fields={"/detail": b'"auto"', **rest})) if not rest:
             return msgspec.structs.replace(part, extras=None)
         case _:
