@@ -24,6 +24,10 @@ from dragoman.wire.pointer import escape
 HOSTED_TOOL = "a tool that only its own vendor runs"
 UNKNOWN_TOOL = "the target has no such kind of tool"
 """Why a vendor's own tool is dropped: the vendor runs it, or the client does."""
+NO_SEARCH = "neither the target nor the gateway can search the web for this request: the prompt says so"
+"""Why a web search is dropped."""
+_SEARCH = "search"
+"""The purpose of a vendor's web search."""
 DECLARED = "declared as a function with the documented parameters"
 
 
@@ -31,6 +35,10 @@ def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
     """Return the target's counterpart of a vendor's own tool, and report what it does not have."""
     found = find_counterpart(tool, adaptation.traits.dialect)
     if found is None:
+        if find_purpose(tool.raw) == _SEARCH:
+            adaptation.missing[_SEARCH] = tool.where
+            adaptation.ledger.report_dropped(tool.where, NO_SEARCH)
+            return None
         kind = find_kind(tool)
         reason = HOSTED_TOOL if _is_hosted(tool) else f"{UNKNOWN_TOOL}: {kind}" if kind else UNKNOWN_TOOL
         adaptation.ledger.report_dropped(tool.where, reason)
@@ -105,6 +113,8 @@ def drop_conflicts(tools: list[AnyTool], adaptation: Adaptation) -> list[AnyTool
     for tool in tools:
         if isinstance(tool, NativeTool) and b"codeExecution" not in tool.raw:
             adaptation.ledger.report_dropped(tool.where, "the model takes this tool or functions, not both")
+            if find_purpose(tool.raw) == _SEARCH:
+                adaptation.missing[_SEARCH] = tool.where
         else:
             kept.append(tool)
     return kept

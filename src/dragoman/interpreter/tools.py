@@ -40,12 +40,20 @@ from dragoman.interpreter.tool_kinds import (
     to_strict,
 )
 from dragoman.interpreter.tools_cache import NO_PROOFS, AdaptedTools
+from dragoman.interpreter.translation import TurnFunctionsNeeded
 from dragoman.interpreter.undo import qualify_name
 from dragoman.wire import json
 
 _STRUCTURAL = frozenset({"type", "properties", "required", "additionalProperties", "$schema"})
 """Keywords without information in the schema of a tool without arguments."""
 NO_PARAMETERS = b'{"type":"object","properties":{}}'
+_NOTICES = {
+    "search": (
+        "You have no web search in this conversation. Do not say that you have searched, and invent no results: if you "
+        "are asked to search, say that you cannot."
+    )
+}
+"""What the prompt says about a tool that its client declares and that cannot be run."""
 _NO_PARAMETERS_STRICT = b'{"type":"object","properties":{},"required":[],"additionalProperties":false}'
 
 
@@ -60,6 +68,8 @@ def adapt_request_tools(request: Request, adaptation: Adaptation) -> tuple[tuple
     adaptation.custom, adaptation.natives = adapted.custom, adapted.natives
     if adapted.losses:
         adaptation.ledger.add(adapted.losses)
+    if adapted.missing:
+        _handle_missing(adapted.missing, choice, adaptation)
     if choice is not None:
         choice = adapt_choice(choice, request.tools, adapted.tools, adaptation)
     if adapted.validated:
@@ -70,6 +80,14 @@ def adapt_request_tools(request: Request, adaptation: Adaptation) -> tuple[tuple
         return stubs, ToolChoice(mode="none") if stubs else None
     adaptation.written_tools = adapted.written
     return adapted.tools, choice
+
+
+def _handle_missing(missing: Mapping[str, str], choice: ToolChoice | None, adaptation: Adaptation) -> None:
+    """Raise `TurnFunctionsNeeded` for what the caller can run itself; add a notice to the prompt for the rest."""
+    needed = adaptation.turn_functions.intersection(missing)
+    if needed and (choice is None or choice.mode != "none"):
+        raise TurnFunctionsNeeded(needed, missing[min(needed)])
+    adaptation.instructions += [_NOTICES[purpose] for purpose in missing if purpose in _NOTICES]
 
 
 def _find_adapted_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTools:
@@ -106,9 +124,10 @@ def adapt_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTo
     arguments = own.arguments
     history_changes = {name: steps for name, steps in arguments.items() if any(step.converts_history for step in steps)}
     losses = own.ledger.entries() if len(own.ledger) else ()
-    return AdaptedTools(
+    found = AdaptedTools(
         traits, adapted, own.names, arguments, history_changes, own.custom, own.natives, is_enforced, losses
     )
+    return structs.replace(found, missing=own.missing) if own.missing else found
 
 
 def _adapt_each(tools: Iterable[AnyTool], adaptation: Adaptation) -> list[AnyTool]:
