@@ -25,7 +25,7 @@ WEATHER = {"name": "get_weather", "description": "Weather.", "input_schema": {"t
 RECIPE = {**WEATHER, "name": "get_recipe"}
 
 
-def recording(name: str) -> dict:
+def read_recording(name: str) -> dict:
     dialect = {"anthropic": "messages"}.get(name.partition("/")[0], "responses")
     return next(one for one in exchanges(dialect) if one["id"] == name)
 
@@ -60,7 +60,7 @@ def read_events(text: str) -> list[dict]:
 
 @needs_shelf
 def test_anthropics_search_is_openais_in_a_whole_reply():
-    body = json.dumps(recording("anthropic/crewai-0033")["response"]).encode()
+    body = json.dumps(read_recording("anthropic/crewai-0033")["response"]).encode()
     translated = translate_response(body, "messages", "responses", ask_openai())
     reply = OpenAIResponse.model_validate(json.loads(translated.body))
     assert [item.type for item in reply.output] == [
@@ -79,7 +79,9 @@ def test_anthropics_search_is_openais_in_a_whole_reply():
 
 @needs_shelf
 def test_anthropics_search_is_openais_in_a_stream():
-    text, translator = stream(recording("anthropic/dd-trace-py-0004")["sse"], "messages", "responses", ask_openai())
+    text, translator = stream(
+        read_recording("anthropic/dd-trace-py-0004")["sse"], "messages", "responses", ask_openai()
+    )
     events = read_events(text)
     done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
     assert [item["type"] for item in done][1:3] == ["tool_search_call", "tool_search_output"]
@@ -127,7 +129,7 @@ def test_openais_search_is_anthropics_in_a_whole_reply():
 
 @needs_shelf
 def test_a_client_without_such_blocks_gets_none_and_the_loss_is_reported():
-    body = json.dumps(recording("anthropic/crewai-0033")["response"]).encode()
+    body = json.dumps(read_recording("anthropic/crewai-0033")["response"]).encode()
     translated = translate_response(body, "messages", "chat")
     assert b"tool_search" not in translated.body
     assert {"/content/1", "/content/2"} <= {loss.where for loss in translated.losses}
@@ -152,13 +154,13 @@ def test_a_client_with_both_searches_gets_the_query_as_it_is():
 
 def test_each_result_has_the_id_of_the_search_before_it():
     client = adapter("messages")
-    parts = [ToolSearch(dialect="responses", id="tsc_1"), FoundTools(dialect="responses")]
-    parts += [ToolSearch(dialect="responses", id="tsc_2"), FoundTools(dialect="responses")]
+    parts = [ToolSearch(dialect="responses", id="1"), FoundTools(dialect="responses")]
+    parts += [ToolSearch(dialect="responses", id="2"), FoundTools(dialect="responses")]
     assert [adapt_search_reply(part, client).id for part in parts] == [
-        "srvtoolu_tsc_1",
-        "srvtoolu_tsc_1",
-        "srvtoolu_tsc_2",
-        "srvtoolu_tsc_2",
+        "1",
+        "1",
+        "2",
+        "2",
     ]
 
 
@@ -171,7 +173,7 @@ def test_the_names_of_found_tools_are_the_clients():
 
 @needs_shelf
 def test_a_streamed_search_of_the_same_dialect_is_decoded_with_its_query():
-    events = dialect_named("messages").decoder().feed(recording("anthropic/dd-trace-py-0004")["sse"].encode())
+    events = dialect_named("messages").decoder().feed(read_recording("anthropic/dd-trace-py-0004")["sse"].encode())
     parts = [event.part for event in events if isinstance(event, PartStarted)]
     assert next(part for part in parts if isinstance(part, ToolSearch)).query == "weather"
     assert next(part for part in parts if isinstance(part, FoundTools)).names == ("get_weather",)

@@ -8,7 +8,7 @@ import pytest
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.deferred_tools import build_search_id, has_deferred
+from dragoman.interpreter.deferred_tools import has_deferred
 from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.translate import CACHES, Caches, parse_request, translate_request
@@ -41,18 +41,18 @@ def translate(body, target, *, source="messages", model=None, **options):
     return translate_request(call, source, target, model=model or MODELS[target], **options)
 
 
-def recording(name: str) -> dict:
+def read_recording(name: str) -> dict:
     dialect = name.partition("/")[0].removeprefix("openai_")
     return next(one for one in exchanges({"anthropic": "messages"}.get(dialect, dialect)) if one["id"] == name)
 
 
-def captures() -> list[dict]:
+def list_captures() -> list[dict]:
     """The requests of a session in which Claude Code loads tools."""
     folder = ROOT / "clients" / "captures" / "claude-code-toolsearch"
     return [json.loads(path.read_bytes())["body"] for path in sorted(folder.iterdir())]
 
 
-def declared(call: Call, target: str) -> list[dict]:
+def list_tools(call: Call, target: str) -> list[dict]:
     body = json.loads(call.body)
     if target == "gemini":
         return [tool for group in body["tools"] for tool in group["functionDeclarations"]]
@@ -60,10 +60,10 @@ def declared(call: Call, target: str) -> list[dict]:
 
 
 def list_names(call: Call, target: str) -> list[str]:
-    return [tool["name"] for tool in declared(call, target)]
+    return [tool["name"] for tool in list_tools(call, target)]
 
 
-def found(call_id: str, *names: str) -> list[dict]:
+def build_search(call_id: str, *names: str) -> list[dict]:
     """A search that the client runs, and its result."""
     use = {"type": "tool_use", "id": call_id, "name": "find_tools", "input": {"argument_0": "x"}}
     content = [{"type": "tool_reference", "tool_name": name} for name in names]
@@ -96,7 +96,7 @@ def test_a_deferred_tool_that_is_not_declared_is_reported_and_strict_mode_accept
 @pytest.mark.parametrize("target", ["chat", "gemini", "responses"])
 def test_tools_are_declared_in_the_order_in_which_the_conversation_loads_them(target):
     tools = [LATE[0], SEARCH, LATE[1], make_tool("early"), LATE[2]]
-    turns = [found("c1", "late_002"), found("c2", "late_000", "late_002")]
+    turns = [build_search("c1", "late_002"), build_search("c2", "late_000", "late_002")]
     assert list_names(translate(ask(tools, *turns), target).call, target) == [
         "find_tools",
         "early",
@@ -114,12 +114,12 @@ def test_the_tools_of_each_turn_start_with_those_of_the_turn_before(target, seed
     turns, before = [], []
     for number in range(12):
         names = random.sample([tool["name"] for tool in LATE], random.randrange(5))
-        turns.append(found(f"c{number}", *names))
+        turns.append(build_search(f"c{number}", *names))
         if names and random.random() < 0.5:
             use = {"type": "tool_use", "id": f"d{number}", "name": random.choice(names), "input": {}}
             result = {"type": "tool_result", "tool_use_id": f"d{number}", "content": "ok"}
             turns.append([{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}])
-        now = declared(translate(ask(tools, *turns), target).call, target)
+        now = list_tools(translate(ask(tools, *turns), target).call, target)
         assert now[: len(before)] == before
         before = now
     assert len(before) > 5
@@ -135,7 +135,7 @@ def test_a_tool_that_was_called_or_is_chosen_is_declared():
 
 @pytest.mark.parametrize("target", ["chat", "gemini", "responses"])
 def test_a_reference_to_a_tool_is_text_with_its_name_and_description(target):
-    translation = translate(ask([SEARCH, *LATE], found("c1", "late_003", "late_004")), target)
+    translation = translate(ask([SEARCH, *LATE], build_search("c1", "late_003", "late_004")), target)
     text = translation.call.body.decode()
     for name in ("late_003", "late_004"):
         assert f"The tool {name} can be called now. Its description: Does {name}." in text
@@ -143,12 +143,12 @@ def test_a_reference_to_a_tool_is_text_with_its_name_and_description(target):
 
 
 def test_a_reference_to_a_tool_that_is_not_declared_is_text_too():
-    translation = translate(ask([SEARCH], found("c1", "gone")), "chat")
+    translation = translate(ask([SEARCH], build_search("c1", "gone")), "chat")
     assert b"The tool gone can be called now." in translation.call.body
 
 
 def test_a_reference_stays_in_a_request_of_the_same_dialect():
-    body = ask([SEARCH, *LATE], found("c1", "late_003"))
+    body = ask([SEARCH, *LATE], build_search("c1", "late_003"))
     translation = translate(body, "messages", model="claude-opus-5")
     assert json.loads(translation.call.body)["messages"] == body["messages"]
     assert translation.losses == ()
@@ -157,7 +157,7 @@ def test_a_reference_stays_in_a_request_of_the_same_dialect():
 @needs_shelf
 @pytest.mark.parametrize("target", ["chat", "gemini", "responses"])
 def test_claude_codes_tools_only_grow_when_it_loads_some(target):
-    tools = [declared(translate(body, target).call, target) for body in captures()]
+    tools = [list_tools(translate(body, target).call, target) for body in list_captures()]
     names = [[tool["name"] for tool in turn] for turn in tools]
     assert "DeferredToolPlaceholder" not in names[0]
     assert names[1] == [*names[0], "WebFetch", "NotebookEdit"]
@@ -167,7 +167,7 @@ def test_claude_codes_tools_only_grow_when_it_loads_some(target):
 
 @needs_shelf
 def test_a_cached_history_has_the_same_references():
-    bodies = captures()
+    bodies = list_captures()
     body = json.dumps({**bodies[2], "messages": [*bodies[1]["messages"], *bodies[2]["messages"]]}).encode()
     caches = Caches(ToolsCache(), PrefixCache(min_bytes=64))
     dialects = dialect_named("messages"), dialect_named("chat")
@@ -193,14 +193,16 @@ def test_without_a_search_every_tool_is_declared_at_once(target, search):
 
 @needs_shelf
 def test_a_search_in_the_history_is_left_out_where_no_target_has_one():
-    translation = translate(recording("anthropic/lingua-0082")["request"], "gemini", strict=True)
+    translation = translate(read_recording("anthropic/lingua-0082")["request"], "gemini", strict=True)
     assert b"tool_search" not in json.dumps(json.loads(translation.call.body)["contents"][0]).encode()
     assert list_names(translation.call, "gemini") == ["search_code"]
 
 
 @needs_shelf
 def test_anthropics_search_becomes_openais():
-    translation = translate(recording("anthropic/lingua-0082")["request"], "responses", model="gpt-5.5", strict=True)
+    translation = translate(
+        read_recording("anthropic/lingua-0082")["request"], "responses", model="gpt-5.5", strict=True
+    )
     body = json.loads(translation.call.body)
     assert [tool["type"] for tool in body["tools"]] == ["tool_search", "function"]
     assert body["tools"][1]["defer_loading"] is True
@@ -211,7 +213,7 @@ def test_anthropics_search_becomes_openais():
 
 @needs_shelf
 def test_openais_search_becomes_anthropics():
-    request = recording("openai_responses/langchain-0094")["request"]
+    request = read_recording("openai_responses/langchain-0094")["request"]
     translation = translate(request, "messages", source="responses", model="claude-opus-5", strict=True)
     body = json.loads(translation.call.body)
     assert [tool.get("type") for tool in body["tools"]] == [None, None, BM25["type"]]
@@ -263,12 +265,6 @@ def test_found_tools_that_are_not_declared_any_more_are_not_named_to_anthropic()
 def test_only_true_defers_a_tool(value):
     raw = b'[{"name":"a","input_schema":{"type":"object"},"defer_loading":%b}]' % value.encode()
     assert not has_deferred(dialect_named("messages").read_tools(raw, "/tools"))
-
-
-def test_the_id_of_a_search_has_anthropics_form():
-    assert build_search_id("srvtoolu_1") == "srvtoolu_1"
-    assert build_search_id("tsc_0-a") == "srvtoolu_tsc_0_a"
-    assert build_search_id("/input/3").startswith("srvtoolu_")
 
 
 def test_strict_all_refuses_a_tool_that_is_not_declared():

@@ -164,6 +164,7 @@ class ToolSearch(Opaque, frozen=True, kw_only=True, eq=False):
     dialect: str = ""
     raw: bytes = b""
     id: str = ""
+    """Without the prefix that its vendor gives ids of searches."""
     query: str = ""
     pattern: bool = False
     """The query is a regular expression."""

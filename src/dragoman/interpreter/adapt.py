@@ -45,8 +45,7 @@ def adapt(
     """
     traits, ledger = adaptation.traits, adaptation.ledger
     undo: Undo | None = None
-    if _has_deferred(request.tools, adaptation):
-        request = load_tools(request, adaptation)
+    request = load_tools(request, adaptation) if _has_deferred(request.tools, adaptation) else request
     if traits.text_calls and (prompt := describe_tools(request, adaptation.source_issuer, traits, ledger)) is not None:
         request, undo = prompt.request, prompt.undo
     if traits.tools_elsewhere and any(isinstance(tool, Tool) for tool in request.tools):
@@ -63,7 +62,6 @@ def adapt(
     adaptation.can_force = _can_force(traits, thinking)
     tools, choice = adapt_request_tools(request, adaptation)
     output = adapt_output(request, adaptation) if request.output is not None else None
-    adaptation.sent = tools
     prefix, messages = NO_PREFIX, request.messages
     if prefix_of is not None and not adaptation.has_tool_search:
         prefix = prefix_of(adaptation.history_changes)

@@ -6,7 +6,8 @@ from msgspec import structs
 
 from dragoman.core.parts import FoundTools, ToolSearch
 from dragoman.core.request import NativeTool, Tool
-from dragoman.interpreter.deferred_tools import build_search_id, is_tool_search
+from dragoman.interpreter.deferred_tools import is_tool_search
+from dragoman.interpreter.ids import hash_text
 from dragoman.interpreter.reply_adapter import ReplyAdapter
 from dragoman.interpreter.undo import qualify_name
 from dragoman.wire import json
@@ -21,7 +22,7 @@ def adapt_search_reply(part: ToolSearch | FoundTools, adapter: ReplyAdapter) -> 
     if part.dialect:
         adapter.ledger.report_approximated(part.where, _IN_CLIENT_FORM, "informational")
     if part.id or not adapter.search_id:
-        adapter.search_id = build_search_id(part.id or f"{adapter.reply_id}{part.where}")
+        adapter.search_id = part.id or hash_text(f"{adapter.reply_id}{part.where}", 24)
     part = structs.replace(part, dialect="", raw=b"", id=adapter.search_id)
     if isinstance(part, ToolSearch):
         return _adapt_query(part, adapter)

@@ -16,7 +16,7 @@ from dragoman.core.value import Extras
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.foreign_fields import drop_extras
-from dragoman.interpreter.ids import to_plain_id
+from dragoman.interpreter.ids import hash_text
 from dragoman.interpreter.tool_kinds import find_purpose
 from dragoman.interpreter.undo import qualify_name
 from dragoman.wire import json
@@ -167,7 +167,7 @@ def adapt_found_tools(part: FoundTools, _message: Message, adaptation: Adaptatio
         return ()
     for one in (search, part):
         adaptation.ledger.report_approximated(one.where, _SENT_AS_OWN, "informational")
-    search_id = build_search_id(search.id or part.where)
+    search_id = search.id or hash_text(part.where, 24)
     tools = _find_tools(part.names, adaptation)
     written = dialect_named(adaptation.traits.dialect).write_tools(tools)
     found = structs.replace(
@@ -186,12 +186,6 @@ def _qualify(tool: Tool) -> str:
     return qualify_name(tool.name, tool.namespace)
 
 
-def build_search_id(search_id: str) -> str:
-    """Return the id of a search in the form that Anthropic requires."""
-    plain = to_plain_id(search_id).replace("-", "_")
-    return plain if plain.startswith("srvtoolu_") else f"srvtoolu_{plain}"
-
-
 def adapt_reference(part: ToolReference, _message: Message, adaptation: Adaptation) -> AnyPart:
     """Return a tool that the client found as text: its name at the target, and its description."""
     if part.dialect == adaptation.traits.dialect:
@@ -205,5 +199,5 @@ def adapt_reference(part: ToolReference, _message: Message, adaptation: Adaptati
 
 
 def describe_found(name: str, description: str) -> str:
-    """Return what the model is told of a tool that a search found."""
+    """Return the line of a result about a tool that a search found."""
     return f"The tool {name} can be called now." + (f" Its description: {description}" if description else "")

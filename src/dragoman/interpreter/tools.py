@@ -65,7 +65,7 @@ def adapt_request_tools(request: Request, adaptation: Adaptation) -> tuple[tuple
     adapted = _find_adapted_tools(tools, adaptation)
     adaptation.names.update(adapted.names)
     adaptation.arguments, adaptation.history_changes = adapted.arguments, adapted.history_changes
-    adaptation.custom, adaptation.natives = adapted.custom, adapted.natives
+    adaptation.custom, adaptation.natives, adaptation.sent = adapted.custom, adapted.natives, adapted.tools
     if adapted.losses:
         adaptation.ledger.add(adapted.losses)
     if adapted.missing:

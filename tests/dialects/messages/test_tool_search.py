@@ -28,9 +28,7 @@ def read(block) -> Opaque:
 
 def test_a_search_has_its_query():
     found = read(SEARCH)
-    assert found == ToolSearch(
-        dialect="messages", raw=json.dumps(SEARCH).encode(), id="srvtoolu_1", query="w.*", pattern=True
-    )
+    assert found == ToolSearch(dialect="messages", raw=json.dumps(SEARCH).encode(), id="1", query="w.*", pattern=True)
     words = read({**SEARCH, "name": "tool_search_tool_bm25", "input": {"query": "weather"}})
     assert isinstance(words, ToolSearch)
     assert (words.query, words.pattern) == ("weather", False)
@@ -39,7 +37,7 @@ def test_a_search_has_its_query():
 def test_a_result_has_the_names_or_the_error():
     found, failed = read(FOUND), read(FAILED)
     assert isinstance(found, FoundTools)
-    assert (found.id, found.names, found.error) == ("srvtoolu_1", ("a", "b"), "")
+    assert (found.id, found.names, found.error) == ("1", ("a", "b"), "")
     assert isinstance(failed, FoundTools)
     assert (failed.names, failed.error) == ((), "unavailable")
 

@@ -35,7 +35,7 @@ def read(item) -> Opaque:
 def test_a_search_has_its_query(arguments, query):
     found = read({**CALL, "arguments": arguments})
     assert isinstance(found, ToolSearch)
-    assert (found.id, found.query) == ("tsc_1", query)
+    assert (found.id, found.query) == ("1", query)
 
 
 def test_a_result_has_the_names_of_its_tools():

@@ -1,5 +1,6 @@
 """Reads and writes the blocks of tool searches: a search of Anthropic, its result, and a tool that the client found."""
 
+import re
 from typing import Any
 
 from msgspec import Raw
@@ -11,6 +12,8 @@ from dragoman.wire import json
 KINDS = frozenset({"server_tool_use", "tool_search_tool_result", "tool_reference"})
 """The types of blocks that may be about a tool search."""
 _PREFIX = "tool_search_tool_"
+_ID_PREFIX = "srvtoolu_"
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_]")
 _REGEX, _BM25 = "tool_search_tool_regex", "tool_search_tool_bm25"
 _ERROR = "tool_search_tool_result_error"
 
@@ -26,7 +29,7 @@ def read_search(block: Opaque) -> Opaque:
             where=where,
             dialect=NAME,
             raw=block.raw,
-            id=json.get_text(members, "id"),
+            id=json.get_text(members, "id").removeprefix(_ID_PREFIX),
             query=query if isinstance(query, str) else "",
             pattern=members["name"].startswith(_REGEX),
         )
@@ -39,7 +42,7 @@ def read_search(block: Opaque) -> Opaque:
             where=where,
             dialect=NAME,
             raw=block.raw,
-            id=json.get_text(members, "tool_use_id"),
+            id=json.get_text(members, "tool_use_id").removeprefix(_ID_PREFIX),
             names=tuple(filter(None, names)),
             error=json.get_text(content, "error_code"),
         )
@@ -54,7 +57,7 @@ def write_search(part: Opaque) -> Raw | None:
     match part:
         case ToolSearch():
             name, member = (_REGEX, "pattern") if part.pattern else (_BM25, "query")
-            block = {"type": "server_tool_use", "id": part.id, "name": name, "input": {member: part.query}}
+            block = {"type": "server_tool_use", "id": _write_id(part.id), "name": name, "input": {member: part.query}}
         case FoundTools(error=error) if error:
             block = _write_result(part.id, {"type": _ERROR, "error_code": error})
         case FoundTools():
@@ -68,4 +71,8 @@ def write_search(part: Opaque) -> Raw | None:
 
 
 def _write_result(search_id: str, content: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "tool_search_tool_result", "tool_use_id": search_id, "content": content}
+    return {"type": "tool_search_tool_result", "tool_use_id": _write_id(search_id), "content": content}
+
+
+def _write_id(search_id: str) -> str:
+    return _ID_PREFIX + _NOT_IN_IDS.sub("_", search_id)

@@ -44,7 +44,7 @@ from dragoman.dialects.responses.parts import (
     read_contents,
     write_citations,
 )
-from dragoman.dialects.responses.tool_search import read_search, write_search
+from dragoman.dialects.responses.tool_search import CALL_PREFIX, OUTPUT_PREFIX, read_search, write_search
 from dragoman.dialects.responses.wire import NAME, WireItem
 from dragoman.wire import json
 from dragoman.wire.unread import Unread
@@ -130,8 +130,8 @@ _PREFIXES: dict[type[AnyPart], str] = {
     ToolCall: "fc_",
     Reasoning: "rs_",
     Media: "ig_",
-    ToolSearch: "tsc_",
-    FoundTools: "tso_",
+    ToolSearch: CALL_PREFIX,
+    FoundTools: OUTPUT_PREFIX,
 }
 """Prefixes of item ids by type of part; all other parts are messages."""
 
@@ -149,6 +149,8 @@ class ItemIds:
         if own is not None and own.startswith(b'"'):
             return json.decode(own)
         prefix = _PREFIXES.get(type(part), "msg_")
+        if isinstance(part, ToolSearch | FoundTools) and part.id:
+            return prefix + part.id
         if type(part) is ToolCall and part.form == "text":
             prefix = "ctc_"
         elif type(part) is ToolCall and part.native:

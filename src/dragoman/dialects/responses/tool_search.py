@@ -10,12 +10,15 @@ from dragoman.wire import json
 
 _CALL, _OUTPUT = SEARCH_KINDS = ("tool_search_call", "tool_search_output")
 
+CALL_PREFIX, OUTPUT_PREFIX = "tsc_", "tso_"
+"""The prefixes of the ids of these items."""
+
 
 def read_search(item: Opaque) -> Opaque:
     """Return an item of a tool search with what it says; any other item unchanged."""
     members = json.as_object(json.peek(item.raw))
     if members.get("type") == _CALL:
-        search_id = json.get_text(members, "id")
+        search_id = json.get_text(members, "id").removeprefix(CALL_PREFIX)
         query = _read_query(json.as_object(members.get("arguments")))
         return ToolSearch(where=item.where, dialect=NAME, raw=item.raw, id=search_id, query=query)
     if members.get("type") == _OUTPUT:
