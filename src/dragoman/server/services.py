@@ -21,6 +21,7 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.runner import Agents
 from dragoman.gateway.agents.settings import build_price, find_price_table
 from dragoman.gateway.agents.toolset import AgentRegistry, ToolServers, find_unknown_tools, parse_origin
+from dragoman.gateway.agents.turn_runner import TurnRunner
 from dragoman.gateway.conversations.load import ConversationLoader
 from dragoman.gateway.conversations.runner import LocalJobRunner
 from dragoman.gateway.errors import build_credentials_error, map_failure
@@ -30,6 +31,7 @@ from dragoman.gateway.redact import redact
 from dragoman.gateway.retry import RetryPolicy
 from dragoman.gateway.router import Routes, Target, UpstreamSet
 from dragoman.gateway.signatures import SignatureStore
+from dragoman.gateway.tool_search import ToolSearchProvider
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.safe_fetch import GuardedFetcher
 from dragoman.http.upstream_connection import ConnectionFailure
@@ -130,7 +132,10 @@ async def open_gateway_services(
             else None
         )
         signatures = SignatureStore(conversations.store.signatures)
-        gateway = Gateway(routes, client, _build_settings(config), signatures, agents)
+        turn_answers = TurnRunner(
+            {"tool_search": ToolSearchProvider(routes.find_tool_limit)}, Executor(Registry()), signatures
+        )
+        gateway = Gateway(routes, client, _build_settings(config), signatures, agents, turn_answers=turn_answers)
         yield GatewayServices(gateway, conversations, job_runner, client)
 
 

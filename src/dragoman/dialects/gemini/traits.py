@@ -31,6 +31,7 @@ _GEMINI = Traits(
     strict_by_mode=True,
     id_max=64,
     object_arguments=True,
+    tools_max=512,
     native_mix=(("/toolConfig/includeServerSideToolInvocations", b"true"),),
     allowed_subset=True,
     thinking="level",
