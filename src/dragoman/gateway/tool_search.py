@@ -205,7 +205,7 @@ class GatewaySearch:
             listed = f" Their names: {names}."
         return (
             f"Search {len(self._late)} more tools by their names, descriptions and arguments. They cannot be called "
-            f"before a search has found them. The result names up to {MAX_FOUND} tools, which can be called then.{listed}"
+            f"before a search has found them. The result has up to {MAX_FOUND} tools, which can be called then.{listed}"
         )
 
     async def _run(self, argument: str, arguments: dict[str, str]) -> str:
@@ -245,5 +245,6 @@ class GatewaySearch:
         if execution.result.failed:
             return search, FoundTools(id=call.id, error="invalid_tool_input")
         names = self._search(call)
-        tools = [tool for tool in self._request.tools if isinstance(tool, Tool) and name_tool(tool) in names]
-        return search, FoundTools(id=call.id, names=names, tools=json.encode(self._client.write_tools(tuple(tools))))
+        by_name = {name_tool(tool): tool for tool in self._request.tools if isinstance(tool, Tool)}
+        tools = self._client.write_tools(tuple(by_name[name] for name in names))
+        return search, FoundTools(id=call.id, names=names, tools=json.encode(tools))

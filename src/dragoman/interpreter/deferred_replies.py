@@ -27,8 +27,9 @@ def adapt_search_reply(part: ToolSearch | FoundTools, adapter: ReplyAdapter) -> 
     if isinstance(part, ToolSearch):
         return _adapt_query(part, adapter)
     names = [qualify_name(name, namespace) for namespace, name in (_restore(name, adapter) for name in part.names)]
-    found = [tool for tool in adapter.options.tools if isinstance(tool, Tool) and name_tool(tool) in names]
-    return structs.replace(part, names=tuple(names), tools=json.encode(adapter.client.write_tools(tuple(found))))
+    by_name = {name_tool(tool): tool for tool in adapter.options.tools if isinstance(tool, Tool)}
+    found = tuple(by_name[name] for name in names if name in by_name)
+    return structs.replace(part, names=tuple(names), tools=json.encode(adapter.client.write_tools(found)))
 
 
 def _adapt_query(search: ToolSearch, adapter: ReplyAdapter) -> ToolSearch:

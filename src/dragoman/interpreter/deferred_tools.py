@@ -215,8 +215,9 @@ def adapt_found_tools(part: FoundTools, _message: Message, adaptation: Adaptatio
 
 def _find_tools(names: Iterable[str], adaptation: Adaptation) -> tuple[Tool, ...]:
     """Return the adapted tools with these names of the client's."""
-    wanted = {tool.where for tool in adaptation.declared if isinstance(tool, Tool) and name_tool(tool) in names}
-    return tuple(tool for tool in adaptation.sent if isinstance(tool, Tool) and tool.where in wanted)
+    places = {name_tool(tool): tool.where for tool in adaptation.declared if isinstance(tool, Tool)}
+    sent = {tool.where: tool for tool in adaptation.sent if isinstance(tool, Tool)}
+    return tuple(sent[places[name]] for name in names if places.get(name) in sent)
 
 
 def name_tool(tool: Tool) -> str:

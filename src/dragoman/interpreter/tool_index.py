@@ -22,7 +22,7 @@ MAX_TEXT = 20_000
 """The most characters of a tool that are searched."""
 MAX_PATTERN = 200
 _MAX_DEPTH = 8
-_WORD = re.compile(r"[a-z]+|\d+|[^\W\d_a-z]+")
+_WORD = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL_CASE = re.compile(r"(?<=[a-z\d])(?=[A-Z])")
 _NAME_WEIGHT = 3
 """How often a word of a name counts."""
