@@ -17,7 +17,7 @@ MAX_DEPTH = 50
 MAX_STEPS = 200_000
 """The most transitions that one expression may compute; those computed before are free."""
 _START, _END = "\x02", "\x03"
-"""Stand for the start and the end of the text."""
+"""The characters for the start and the end of the text."""
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "a": "\a", "0": "\0"}
 _CLASS_ESCAPES = frozenset("wWdDsS")
 _BOUNDARIES = frozenset("bBAZ")
