@@ -29,6 +29,8 @@ FEWEST_TOOLS = 100
 """No target is known that takes fewer tools."""
 PURPOSE = "tool_search"
 """What a caller of the translation may run itself, if the target has no tool search or takes fewer tools."""
+_CALLERS = "/allowed_callers"
+_CALLED_DIRECTLY = "a tool for programs: the model calls it directly"
 _NOT_LOADED = "a deferred tool: it is declared when the conversation loads it"
 _LOADED_AT_ONCE = "a deferred tool: it is declared at once, because the target has no tool search"
 _NO_SEARCH = "the target has no tool search: every deferred tool is declared at once"
@@ -174,8 +176,16 @@ def _list_names(part: AnyPart) -> Iterator[str]:
 
 
 def adapt_tool_fields(tool: Tool, adaptation: Adaptation) -> Extras | None:
-    """Return the extra fields of a tool for the target: whether it is deferred. Report the others."""
-    drop_extras(tool, adaptation)
+    """Return the extra fields of a tool for the target: whether it is deferred. Report the others.
+
+    No two vendors run each other's programs that call tools, so a tool for programs is called by the model.
+    """
+    extras = tool.extras
+    if extras is not None and json.peek(extras.fields.get(_CALLERS, b"null")) not in (None, ["direct"]):
+        adaptation.ledger.report_approximated(tool.where + _CALLERS, _CALLED_DIRECTLY, "informational")
+        fields = {pointer: raw for pointer, raw in extras.fields.items() if pointer != _CALLERS}
+        extras = Extras(extras.dialect, fields)
+    drop_extras(tool if extras is tool.extras else structs.replace(tool, extras=extras), adaptation)
     if adaptation.has_tool_search and is_deferred(tool):
         return Extras(adaptation.traits.dialect, {DEFER_LOADING: b"true"})
     return None
