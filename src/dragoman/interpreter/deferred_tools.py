@@ -182,7 +182,7 @@ def adapt_tool_fields(tool: Tool, adaptation: Adaptation) -> Extras | None:
     """
     extras = tool.extras
     if extras is not None and json.peek(extras.fields.get(_CALLERS, b"null")) not in (None, ["direct"]):
-        adaptation.ledger.report_approximated(tool.where + _CALLERS, _CALLED_DIRECTLY, "informational")
+        adaptation.ledger.report_dropped(tool.where + _CALLERS, _CALLED_DIRECTLY, "informational")
         fields = {pointer: raw for pointer, raw in extras.fields.items() if pointer != _CALLERS}
         extras = Extras(extras.dialect, fields)
     drop_extras(tool if extras is tool.extras else structs.replace(tool, extras=extras), adaptation)
