@@ -195,6 +195,28 @@ def test_thinking_is_off_and_reported_if_the_call_was_changed(gateway):
     assert "thinking is off in a tool loop" in next(loss.what for loss in losses if loss.where == "/reasoning_effort")
 
 
+@pytest.mark.parametrize("client", ["chat", "responses"])
+def test_a_tool_loop_without_thinking_blocks_is_reported_where_the_model_goes_on_without(gateway, client):
+    talk = open_client(gateway, client, "opus-4-8")
+    reply = talk.turn(streamed=False)
+    go_on(talk, reply)
+    assert find_signed(last_body(gateway))
+    assert "without thinking blocks" not in str(find_losses(gateway, talk))
+    talk = open_client(gateway, client, "opus-4-8")
+    reply = talk.turn(streamed=False)
+    history = copy.deepcopy(histories(talk))
+    talk.forget()
+    changed = json.loads(json.dumps(histories(talk)).replace("Paris", "Oslo"))
+    assert changed != history
+    histories(talk)[:] = changed
+    go_on(talk, reply)
+    body = last_body(gateway)
+    assert not find_signed(body)
+    assert body["thinking"]["type"] == "adaptive"
+    (loss,) = [loss for loss in find_losses(gateway, talk) if "without thinking blocks" in loss.what]
+    assert (loss.kind, loss.grade) == ("approximated", "informational")
+
+
 def test_a_client_that_returns_the_text_of_reasoning_loses_nothing(gateway):
     talk = open_client(gateway, "chat", "sonnet-4-5")
     reply = talk.turn(streamed=True)
