@@ -1,5 +1,5 @@
 # Everything a developer runs. Needs Python 3.11, make and a package index; all else goes into .venv.
-# Each target sets up what it needs; the stamp file makes that happen once per lock.
+# Each target sets up what it needs; a stamp file makes that happen once per lock.
 
 PYTHON ?= python3.11
 UV_VERSION := 0.13.7
@@ -8,13 +8,16 @@ EXAMPLES ?= 5000
 SEED ?= 0
 COUNT ?= 100
 SCALE ?= 4
+CYCLONEDX_VERSION := 7.5.0
 ZENSICAL_VERSION := 0.0.73
 
 BIN := .venv/bin
+RUN_STAMP := .venv/.set-up-run
 STAMP := .venv/.set-up
+COMPILE := $(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup lock test test-slow conformance check format run bench mutate fuzz attack losses rules matrix docs docs-lock
+.PHONY: help setup lock test test-slow conformance check format run bench mutate fuzz attack losses rules matrix docs docs-lock build sbom
 
 help:
 	@echo "make test       the fast tests"
@@ -26,25 +29,32 @@ help:
 	@echo "make fuzz       the laws with EXAMPLES generated values each, then a million mutated documents"
 	@echo "make attack     attacks on availability: what one client's requests do to the others (SCALE)"
 	@echo "make losses     regenerate docs/reference/losses.md; make rules: docs/reference/rules.md; make matrix: docs/reference/matrix.md"
+	@echo "make build      sdist and wheel in dist; make sbom: the packages that running needs, as CycloneDX"
 	@echo "make docs       build the documentation site in build/docs/html and check its links"
-	@echo "make lock       resolve requirements.lock anew; make format: apply ruff"
+	@echo "make lock       resolve requirements.lock and requirements-dev.lock anew; make format: apply ruff"
 
 setup: $(STAMP)
 
-$(STAMP): requirements.lock pyproject.toml
+# What running needs. `make run` installs no more than this.
+$(RUN_STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
-# The lock names versions and hashes, never an index: whoever installs chooses where packages come from.
-# Beside the dev group it holds the build backend and a Node for pyright, so that set-up fetches nothing unpinned.
+# What developing and testing need as well.
+$(STAMP): $(RUN_STAMP) requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	touch $@
+
+# A lock names versions and hashes, never an index: whoever installs chooses where packages come from.
+# Both hold the build backend, so that set-up fetches nothing unpinned; the second also has a Node for pyright.
 lock:
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	printf 'hatchling\neditables\npyright[nodejs]\n' | $(BIN)/uv pip compile --upgrade --universal --generate-hashes \
-		--no-emit-index-url --no-header --no-annotate --quiet --group dev pyproject.toml - -o requirements.lock
+	printf 'hatchling\neditables\npyright[nodejs]\n' | $(COMPILE) --upgrade --group dev pyproject.toml - -o requirements-dev.lock
+	printf 'hatchling\neditables\n' | $(COMPILE) --upgrade --constraint requirements-dev.lock pyproject.toml - -o requirements.lock
 
 test: $(STAMP)
 	$(PYTEST) -n $(JOBS) -m "not slow"
@@ -66,7 +76,7 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-run: $(STAMP)
+run: $(RUN_STAMP)
 	$(BIN)/dragoman serve
 
 bench: $(STAMP)
@@ -94,6 +104,22 @@ rules: $(STAMP)
 
 matrix: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m end_to_end.table docs/reference/matrix.md
+
+# No isolation: the build backend is the one of the lock.
+build: $(RUN_STAMP)
+	rm -rf dist
+	$(BIN)/hatchling build -d dist -t sdist -t wheel
+
+# What the wheel and its five dependencies install, from an environment without pip; the tool has one of its own.
+sbom: build
+	test -x .venv-sbom/bin/python || $(PYTHON) -m venv .venv-sbom
+	.venv-sbom/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom==$(CYCLONEDX_VERSION)
+	$(PYTHON) -m venv --clear --without-pip build/sbom
+	sed '/--hash/d; s/ *\\$$//' requirements.lock > build/versions.txt
+	$(BIN)/python -m pip --python build/sbom/bin/python install --quiet --disable-pip-version-check \
+		--constraint build/versions.txt dist/dragoman-*.whl
+	.venv-sbom/bin/cyclonedx-py environment --pyproject pyproject.toml --mc-type application --output-reproducible \
+		--validate --output-file dist/dragoman.cdx.json build/sbom/bin/python
 
 # The site generator has an environment and a lock of its own: no other target installs it.
 DOCS_BIN := .venv-docs/bin

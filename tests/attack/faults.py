@@ -12,6 +12,8 @@ from pathlib import Path
 from attack.gateway import KEY, Gateway, Measure, run_gateway
 
 _STORED = {"model": "gemini-3-flash", "input": "hello", "store": True}
+_PATIENCE = 180
+"""Seconds that the attack waits for what takes half a minute, because other programs may use the machine too."""
 
 
 def attack(scale: int) -> list[Measure]:
@@ -21,7 +23,7 @@ def attack(scale: int) -> list[Measure]:
 
 def post_stored(gateway: Gateway) -> int:
     """Send a request whose answer is stored; return the status of the response."""
-    connection = http.client.HTTPConnection(*gateway.address, timeout=120)
+    connection = http.client.HTTPConnection(*gateway.address, timeout=_PATIENCE)
     headers = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}
     connection.request("POST", "/v1/responses", json.dumps(_STORED), headers)
     reply = connection.getresponse()
@@ -64,10 +66,9 @@ def _stop_worker() -> list[Measure]:
     with run_gateway("", "", "", "--workers", "2") as gateway:
         before = gateway.command.children()
         os.kill(before[-1], signal.SIGSTOP)
-        end = time.monotonic() + 60
-        while before[-1] in gateway.command.children() and time.monotonic() < end:
+        end, is_replaced = time.monotonic() + _PATIENCE, False
+        while not is_replaced and time.monotonic() < end:
             time.sleep(0.2)
-        time.sleep(1)
-        after = gateway.command.children()
-    is_replaced = before[-1] not in after and len(after) == len(before)
+            after = gateway.command.children()
+            is_replaced = before[-1] not in after and len(after) == len(before)
     return [Measure("stopped workers that are not replaced", int(not is_replaced), 0)]

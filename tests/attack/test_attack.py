@@ -4,12 +4,9 @@ import pytest
 
 from attack.run import ATTACKS
 
-ONLY_ALONE = {"faults", "overload", "processing", "shutdown"}
-"""They failed while other tests ran, for a reason not found yet; `make attack` runs them."""
-
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in ATTACKS if name not in ONLY_ALONE])
+@pytest.mark.parametrize("name", ATTACKS)
 def test_no_request_hurts_another(name):
     missed = [measure for measure in ATTACKS[name](1) if not measure.is_time and not measure.is_met]
     assert not missed

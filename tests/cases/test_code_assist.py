@@ -58,7 +58,7 @@ def test_t159_a_request_is_in_the_envelope_with_the_bare_model():
     asked = translate_to("messages", "gemini", messages_request(system="s"), model="gemini-3-flash", form="code_assist")
     assert asked.body["model"] == "gemini-3-flash"
     assert asked.body["request"]["contents"] == [{"role": "user", "parts": [{"text": "q"}]}]
-    assert asked.body["request"]["systemInstruction"] == {"parts": [{"text": "s"}]}
+    assert asked.body["request"]["systemInstruction"] == {"role": "user", "parts": [{"text": "s"}]}
     assert "model" not in asked.body["request"]
 
 
@@ -69,3 +69,11 @@ def test_t159_fields_next_to_the_contents_stay_inside_the_envelope():
     )
     assert asked.body.keys() == {"model", "request"}
     assert asked.body["request"]["toolConfig"] == {"includeServerSideToolInvocations": True}
+
+
+@pytest.mark.parametrize("role", [{}, {"role": "user"}, {"role": "system"}])
+def test_a_system_instruction_has_the_role_that_clients_of_code_assist_send(role):
+    body = {"systemInstruction": {**role, "parts": [{"text": "s"}]}, "contents": [{"parts": [{"text": "q"}]}]}
+    asked = translate_to("gemini", "gemini", body, model="gemini-3-flash", form="code_assist")
+    assert asked.body["request"]["systemInstruction"] == {"role": "user", **role, "parts": [{"text": "s"}]}
+    assert asked.losses == ()

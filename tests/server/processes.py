@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -46,7 +47,13 @@ def serve(directory: Path, *options: str, **environment: str) -> Generator[Comma
     with (
         (directory / "stderr").open("w") as errors,
         subprocess.Popen(  # noqa: S603
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=variables, cwd=directory
+            command,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=variables,
+            cwd=directory,
+            start_new_session=True,
         ) as process,
     ):
         try:
@@ -54,7 +61,9 @@ def serve(directory: Path, *options: str, **environment: str) -> Generator[Comma
             assert found, (directory / "stderr").read_text()
             yield Command(process, found[0], directory / "stderr")
         finally:
-            process.kill()
+            # Its workers too: one that is stopped never notices that its parent has died.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def until(true: Callable[[], Any], seconds: float = 20) -> Any:

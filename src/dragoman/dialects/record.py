@@ -329,6 +329,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Return whether an extra usage field only repeats one of the counts; None if the dialect has no such field."""
     vendor_tools: Mapping[str, VendorTool] = {}
     """Its versions of tools that several vendors run, by purpose, such as "search"."""
+    list_pages: Callable[[Mapping[str, bytes]], list[tuple[str, str]]] | None = None
+    """Return the URL and title of each page that the extras of a reply name, cited or not; None if they name none."""
     is_hosted: Callable[[bytes], bool] | None = None
     """Return whether the vendor runs a tool of its own, given the JSON of its declaration; None if it has none."""
     declare_client_tool: Callable[[NativeTool], tuple[Tool, ...]] | None = None

@@ -31,6 +31,7 @@ from dragoman.gateway.upstream_call import UpstreamClient
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
 from dragoman.interpreter.choices import SeveralChoices
+from dragoman.interpreter.translation import TurnFunctionsNeeded
 
 
 class GenerateSettings(Struct, frozen=True, kw_only=True):
@@ -69,24 +70,45 @@ class ToolAgents(Protocol):
         ...
 
 
+class TurnAnswers(Protocol):
+    """Answers requests with functions that run within the turn (`gateway/agents/turn_runner.py`)."""
+
+    @property
+    def purposes(self) -> frozenset[str]:
+        """What the functions are for."""
+        ...
+
+    def answer(
+        self, context: RequestContext, needed: TurnFunctionsNeeded, build_model: Callable[[CallContext], UpstreamModel]
+    ) -> Awaitable[None]:
+        """Reply to a request that no target can answer alone."""
+        ...
+
+
 class Gateway:
     """Handles requests by calling upstreams."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  its parts, each with its own default
         self,
         routes: Routes,
         client: Client,
         settings: GenerateSettings | None = None,
         signature_store: SignatureStore | None = None,
         agents: ToolAgents | None = None,
+        *,
+        turn_answers: TurnAnswers | None = None,
     ) -> None:
         self.routes = routes
         self._agent_models: Mapping[str, str] = agents.models if agents is not None else {}
         self.catalogue = Catalogue(routes, client, self._agent_models)
-        self._upstreams = UpstreamClient(client, signature_store)
+        purposes = turn_answers.purposes if turn_answers is not None else frozenset[str]()
+        self._upstreams = UpstreamClient(client, signature_store, purposes)
+        self._turn_answers = turn_answers
         self._settings = settings or GenerateSettings()
         self._retry = RetryLoop(self._settings.retry)
-        self._choices = ChoiceCalls(self._upstreams, self._retry, self._settings.max_choices)
+        # Functions cannot run in several choices at once.
+        choice_upstreams = UpstreamClient(client, signature_store) if purposes else self._upstreams
+        self._choices = ChoiceCalls(choice_upstreams, self._retry, self._settings.max_choices)
         self._agents = agents
         self.has_tools = agents is not None
         """Whether there are server-side tools."""
@@ -131,6 +153,10 @@ class Gateway:
         except SeveralChoices as several:
             # Each target before the one that needs several requests was called once.
             await self._choices.answer(context, targets[context.record.tries :], several, answer)
+        except TurnFunctionsNeeded as needed:
+            if self._turn_answers is None:
+                raise
+            await self._turn_answers.answer(context, needed, self.model)
 
     async def _answer_from(self, context: RequestContext, target: Target) -> None:
         """Call one upstream and write its reply; return its connection to the pool, or close it after an error."""

@@ -51,9 +51,16 @@ class UpstreamReply(Struct, frozen=True):
 class UpstreamClient:
     """Calls upstreams."""
 
-    def __init__(self, client: Client, signature_store: SignatureStore | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        signature_store: SignatureStore | None = None,
+        turn_functions: frozenset[str] = frozenset(),
+    ) -> None:
         self.http = client
         self.signature_store = signature_store
+        self._turn_functions = turn_functions
+        """What the gateway can run within a turn; a request that needs it raises `TurnFunctionsNeeded`."""
 
     async def open_reply(self, context: CallContext, target: Target) -> UpstreamReply:
         """Translate and send a request; return when a successful reply has started.
@@ -76,15 +83,18 @@ class UpstreamClient:
         """Translate a request; return it with its target, which is the other API if only that takes the request."""
         other = target.other_api
         if other is None:
-            return target, await translate(request, target, self._find_store(request, target))
+            return target, await self._translate(request, target)
         dialect, traits = dialect_named(request.dialect), traits_for(target.upstream.dialect, target.model)
         if not call_needs_other_api(request.call, dialect, traits):
-            return target, await translate(request, target, self._find_store(request, target))
-        translation = await translate(request, other, self._find_store(request, other))
+            return target, await self._translate(request, target)
+        translation = await self._translate(request, other)
         loss = report_other_api(request.call.body, dialect, traits, other.upstream.dialect)
         if request.strict:
             reject_losses([loss], strict=request.strict)
         return other, structs.replace(translation, losses=(loss, *translation.losses))
+
+    async def _translate(self, request: ClientRequest, target: Target) -> Translation:
+        return await translate(request, target, self._find_store(request, target), self._turn_functions)
 
     def _find_store(self, request: ClientRequest, target: Target) -> SignatureStore | None:
         """Return the store for what is signed; None if a request and its reply need none."""
@@ -161,7 +171,10 @@ def redact_credentials(body: bytes, outgoing: Outgoing) -> bytes:
 
 
 async def translate(
-    request: ClientRequest, target: Target, signature_store: SignatureStore | None = None
+    request: ClientRequest,
+    target: Target,
+    signature_store: SignatureStore | None = None,
+    turn_functions: frozenset[str] = frozenset(),
 ) -> Translation:
     """Translate a request for an upstream; every attempt starts from the client's own bytes."""
     upstream, client_dialect = target.upstream, dialect_named(request.dialect)
@@ -186,6 +199,7 @@ async def translate(
         target.cache_marks,
         target.is_exact,
         server=target.server,
+        turn_functions=turn_functions,
     )
     try:
         translation = await translate_with_stored(partial(_parse_valid, task), task, target, signer)

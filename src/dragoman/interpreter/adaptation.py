@@ -67,6 +67,10 @@ class Adaptation(Struct):
     """How many runs of assistant messages, and calls without an id, are in the cached prefix before these messages."""
     calls: int = 0
     """How many calls are in it."""
+    turn_functions: frozenset[str] = frozenset()
+    """What the caller of the translation can run itself if the target lacks it, such as "search"."""
+    missing: dict[str, str] = {}
+    """The pointers of declared tools that the target lacks and a caller may run itself, by purpose."""
 
     def alias_tool(self, name: str, namespace: str = "") -> str:
         """Return the tool's name at the target, and record the alias so that the reply can be restored."""

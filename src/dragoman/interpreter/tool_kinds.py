@@ -24,6 +24,10 @@ from dragoman.wire.pointer import escape
 HOSTED_TOOL = "a tool that only its own vendor runs"
 UNKNOWN_TOOL = "the target has no such kind of tool"
 """Why a vendor's own tool is dropped: the vendor runs it, or the client does."""
+NO_SEARCH = "neither the target nor the gateway can search the web for this request: the prompt says so"
+"""Why a web search is dropped."""
+_SEARCH = "search"
+"""The purpose of a vendor's web search."""
 DECLARED = "declared as a function with the documented parameters"
 
 
@@ -31,6 +35,10 @@ def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
     """Return the target's counterpart of a vendor's own tool, and report what it does not have."""
     found = find_counterpart(tool, adaptation.traits.dialect)
     if found is None:
+        if find_purpose(tool.raw) == _SEARCH:
+            adaptation.missing[_SEARCH] = tool.where
+            adaptation.ledger.report_dropped(tool.where, NO_SEARCH)
+            return None
         kind = find_kind(tool)
         reason = HOSTED_TOOL if _is_hosted(tool) else f"{UNKNOWN_TOOL}: {kind}" if kind else UNKNOWN_TOOL
         adaptation.ledger.report_dropped(tool.where, reason)
@@ -85,7 +93,7 @@ def is_impossible(tool: NativeTool) -> bool:
     """Return whether the tool's own API has no such tools, and no vendor has one of that kind."""
     dialect = DIALECTS.get(tool.dialect)
     has_natives = dialect is None or dialect.is_hosted is not None or bool(dialect.vendor_tools)
-    return not has_natives and not _find_purpose(tool.raw)
+    return not has_natives and not find_purpose(tool.raw)
 
 
 def _is_hosted(tool: NativeTool) -> bool:
@@ -102,6 +110,8 @@ def drop_conflicts(tools: list[AnyTool], adaptation: Adaptation) -> list[AnyTool
     for tool in tools:
         if isinstance(tool, NativeTool) and b"codeExecution" not in tool.raw:
             adaptation.ledger.report_dropped(tool.where, "the model takes this tool or functions, not both")
+            if find_purpose(tool.raw) == _SEARCH:
+                adaptation.missing[_SEARCH] = tool.where
         else:
             kept.append(tool)
     return kept
@@ -109,7 +119,7 @@ def drop_conflicts(tools: list[AnyTool], adaptation: Adaptation) -> list[AnyTool
 
 def find_counterpart(tool: NativeTool, dialect: str) -> NativeTool | None:
     """Return the tool of `dialect` that does what `tool` does, or None."""
-    return find_tool_for(_find_purpose(tool.raw), dialect, tool.where)
+    return find_tool_for(find_purpose(tool.raw), dialect, tool.where)
 
 
 def find_tool_for(purpose: str, dialect: str, where: str = "") -> NativeTool | None:
@@ -133,7 +143,7 @@ def list_settings(tool: NativeTool) -> list[str]:
 def find_choice(tool: NativeTool) -> ToolChoice | None:
     """Return the tool choice that makes a vendor use its own tool, or None."""
     dialect = DIALECTS.get(tool.dialect)
-    found = dialect.vendor_tools.get(_find_purpose(tool.raw)) if dialect is not None else None
+    found = dialect.vendor_tools.get(find_purpose(tool.raw)) if dialect is not None else None
     return found.choice if found is not None else None
 
 
@@ -143,7 +153,7 @@ def has_name(tool: NativeTool, name: str) -> bool:
     return name in tool.calls or name in (json.peek(members.get(member, b"")) for member in ("name", "type"))
 
 
-def _find_purpose(raw: bytes) -> str:
+def find_purpose(raw: bytes) -> str:
     """Return the purpose of a vendor's tool, such as "search"; "" if no table of vendor tools has it."""
     members = json.decode_object(raw) if json.is_object(raw) else {}
     kind = json.peek(members["type"]) if "type" in members else ""

@@ -14,6 +14,7 @@ from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.schema.conversion import ConvertedSchema
 from dragoman.interpreter.schema.drafts import Fault, find_faults
+from dragoman.interpreter.schema.object_root import accepts_objects
 from dragoman.interpreter.schema.openapi import to_openapi
 from dragoman.interpreter.schema.plain import (
     UNPROVEN,
@@ -39,12 +40,20 @@ from dragoman.interpreter.tool_kinds import (
     to_strict,
 )
 from dragoman.interpreter.tools_cache import NO_PROOFS, AdaptedTools
+from dragoman.interpreter.translation import TurnFunctionsNeeded
 from dragoman.interpreter.undo import qualify_name
 from dragoman.wire import json
 
 _STRUCTURAL = frozenset({"type", "properties", "required", "additionalProperties", "$schema"})
 """Keywords without information in the schema of a tool without arguments."""
 NO_PARAMETERS = b'{"type":"object","properties":{}}'
+_NOTICES = {
+    "search": (
+        "You have no web search in this conversation. Do not say that you have searched, and invent no results: if you "
+        "are asked to search, say that you cannot."
+    )
+}
+"""What the prompt says about a tool that its client declares and that cannot be run."""
 _NO_PARAMETERS_STRICT = b'{"type":"object","properties":{},"required":[],"additionalProperties":false}'
 
 
@@ -59,6 +68,8 @@ def adapt_request_tools(request: Request, adaptation: Adaptation) -> tuple[tuple
     adaptation.custom, adaptation.natives = adapted.custom, adapted.natives
     if adapted.losses:
         adaptation.ledger.add(adapted.losses)
+    if adapted.missing:
+        _handle_missing(adapted.missing, choice, adaptation)
     if choice is not None:
         choice = adapt_choice(choice, request.tools, adapted.tools, adaptation)
     if adapted.validated:
@@ -69,6 +80,14 @@ def adapt_request_tools(request: Request, adaptation: Adaptation) -> tuple[tuple
         return stubs, ToolChoice(mode="none") if stubs else None
     adaptation.written_tools = adapted.written
     return adapted.tools, choice
+
+
+def _handle_missing(missing: Mapping[str, str], choice: ToolChoice | None, adaptation: Adaptation) -> None:
+    """Raise `TurnFunctionsNeeded` for what the caller can run itself; add a notice to the prompt for the rest."""
+    needed = adaptation.turn_functions.intersection(missing)
+    if needed and (choice is None or choice.mode != "none"):
+        raise TurnFunctionsNeeded(needed, missing[min(needed)])
+    adaptation.instructions += [_NOTICES[purpose] for purpose in missing if purpose in _NOTICES]
 
 
 def _find_adapted_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTools:
@@ -104,9 +123,10 @@ def adapt_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTo
     arguments = own.arguments
     history_changes = {name: steps for name, steps in arguments.items() if any(step.converts_history for step in steps)}
     losses = own.ledger.entries() if len(own.ledger) else ()
-    return AdaptedTools(
+    found = AdaptedTools(
         traits, adapted, own.names, arguments, history_changes, own.custom, own.natives, is_enforced, losses
     )
+    return structs.replace(found, missing=own.missing) if own.missing else found
 
 
 def _adapt_each(tools: Iterable[AnyTool], adaptation: Adaptation) -> list[AnyTool]:
@@ -287,6 +307,8 @@ def find_faults_in(tool: AnyTool, proof: PlainProof | None = None) -> list[tuple
     if tool.parameters is not None:
         faults = find_schema_faults(tool.parameters, openapi=tool.openapi, proof=proof)
         found += [(at, message, True) for at, message in faults]
+        if not faults and not (proof is not None and proof.valid) and not accepts_objects(json.peek(tool.parameters)):
+            found.append(("", f"the parameters of {tool.name!r} must be an object, and this schema accepts none", True))
     return found
 
 

@@ -38,6 +38,8 @@ class AdaptedTools(Struct, frozen=True, eq=False):
     validated: bool
     """Some tool is strict, and the target's calling mode enforces the schemas of all tools."""
     losses: Entries
+    missing: dict[str, str] = {}
+    """As in `Adaptation`."""
     written: bytes = b""
     """The array rendered in the target's dialect."""
 

@@ -102,7 +102,7 @@ class ParsedRequest:
         adaptation = Adaptation(
             traits, ledger, source.issuer, task.model, links=links, tool_set=tool_set, tools_cache=tools_cache
         )
-        adaptation.adds_cache_marks = task.cache_marks
+        adaptation.adds_cache_marks, adaptation.turn_functions = task.cache_marks, task.turn_functions
         prefix_of = None
         if self._history is not None:
             prefix_of = partial(self._history.translate_prefix, whole.messages, target, traits, links=links)
@@ -234,6 +234,8 @@ def _translate_as_text(task: TranslationTask, links: Links | None) -> Translatio
         require_one_choice(request, traits, ledger)
         adapted, undo = structs.replace(prompt.request, model=model), prompt.undo or NO_UNDO
     else:
-        adapted, undo = adapt(whole, Adaptation(traits, ledger, source.issuer, model, links=links))
+        adaptation = Adaptation(traits, ledger, source.issuer, model, links=links)
+        adaptation.turn_functions = task.turn_functions
+        adapted, undo = adapt(whole, adaptation)
     call, losses = _render(adapted, traits, ledger, task)
     return Translation(call=call, losses=losses, undo=undo, request=request)

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from dragoman.core.losses import Loss, Strict
 from dragoman.core.parts import Link, Media, MediaKind, Signature
+from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.traits import TextCalls, Traits
 from dragoman.dialects.record import Call, Dialect
@@ -134,6 +135,17 @@ class Links(Struct):
         return found
 
 
+class TurnFunctionsNeeded(Problem):
+    """Raised if the target lacks a tool of the request, and the caller of the translation can run it within the turn.
+
+    `purposes` says what is lacking: "search" is a web search.
+    """
+
+    def __init__(self, purposes: frozenset[str], where: str = "") -> None:
+        super().__init__("unsupported", f"the target has no {', '.join(sorted(purposes))}", where=where)
+        self.purposes = purposes
+
+
 class Translation(Struct, frozen=True, kw_only=True):
     """A translated request and what is needed to translate its reply back."""
 
@@ -165,3 +177,5 @@ class TranslationTask(Struct, frozen=True):
     """In its own dialect, only the model's name is changed."""
     server: str = ""
     """The name of the server's row in the target dialect; "" to find it by the model."""
+    turn_functions: frozenset[str] = frozenset()
+    """What the caller can run itself, such as "search"; `TurnFunctionsNeeded` is raised if the target lacks it."""

@@ -7,10 +7,10 @@ in an environment variable, and never from a request.
 import logging
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Meta, Struct, structs
 
 from dragoman.http.addresses import parse_destination
 
@@ -238,6 +238,10 @@ class McpTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The maximum number of turns with tools in a `query`."""
     seconds: float = 600.0
     """The time limit of a `query` in seconds."""
+    temperature: Annotated[float, Meta(ge=0)] | None = None
+    """The temperature of a `query` that does not set one; if unset, the model's own default."""
+    max_output_tokens: Annotated[int, Meta(ge=1)] | None = None
+    """The maximum number of tokens of each answer of the model in a `query` that does not set one."""
     destinations: tuple[str, ...] = ()
     """Hosts to which tools may send data even after untrusted content was read."""
     session_hours: float = 24.0

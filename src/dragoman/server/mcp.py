@@ -13,7 +13,9 @@ from msgspec.structs import replace
 from dragoman import __version__
 from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool
+from dragoman.core.response import Response
 from dragoman.dialects.record import ErrorReply
+from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.record import Record
 from dragoman.http.exchange import Exchange
 from dragoman.interpreter.tool_kinds import find_tool_for
@@ -82,6 +84,7 @@ class McpEndpoint:
             settings=replace(table, model=services.default_model),
             model=lambda owner: services.build_model(owner, _CLIENT_NAME),
             search_tool=self._find_search_tool,
+            list_pages=_list_pages,
             executor=services.tool_services.executor,
             # URLs in search results are often redirects through the search engine's own host.
             read_page=lambda url, owner: services.tool_services.web.read(url, "anywhere", owner),
@@ -101,6 +104,14 @@ class McpEndpoint:
         return find_tool_for(
             "search", self._services.gateway_services.gateway.routes.find_targets(model)[0].upstream.dialect
         )
+
+
+def _list_pages(response: Response) -> list[tuple[str, str]]:
+    extras = response.extras
+    dialect = dialect_named(extras.dialect) if extras is not None else None
+    if extras is None or dialect is None or dialect.list_pages is None:
+        return []
+    return dialect.list_pages(extras.fields)
 
 
 def build_rejection(problem: Problem) -> ErrorReply:

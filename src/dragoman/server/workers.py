@@ -58,6 +58,7 @@ class Supervisor:
         on_exit: Callable[[str], None],
         on_stop: Callable[[], None],
         has_worked: Callable[[], bool],
+        before_start: Callable[[str], None] = _do_nothing,
         find_stalled: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._jobs = {**dependencies, **jobs}
@@ -67,6 +68,8 @@ class Supervisor:
         self._notify_stop = on_stop
         self._has_worked = has_worked
         """Returns whether any job has ever started to work."""
+        self._before_start = before_start
+        """Called in the parent before it starts the process of a job."""
         self._find_stalled = find_stalled
         """Returns the jobs that do not respond; they are killed, and so restarted."""
         self._running: dict[int, tuple[str, float]] = {}
@@ -173,6 +176,7 @@ class Supervisor:
     def _start(self, name: str) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
+        self._before_start(name)
         pid = os.fork()
         if pid == 0:
             os._exit(self._run_job(name))
@@ -232,6 +236,10 @@ class Workers:
                 self._counters.reset_open(names.index(name))
                 self._last_beats[names.index(name)] = 0.0
 
+        def before_start(name: str) -> None:
+            if name in names:  # before the process can be stopped
+                self._last_beats[names.index(name)] = time.monotonic()
+
         def find_stalled() -> Iterable[str]:
             dead_since = time.monotonic() - _STALL_SECONDS
             return [name for name, beat in zip(names, self._last_beats, strict=True) if 0 < beat < dead_since]
@@ -245,6 +253,7 @@ class Workers:
                 on_exit=on_exit,
                 on_stop=self._close_sockets,
                 has_worked=self._has_served,
+                before_start=before_start,
                 find_stalled=find_stalled,
             ).run(on_start)
         finally:
@@ -269,7 +278,6 @@ class Workers:
             sock.close()
 
     def _run_worker(self, worker: int, parent_pipe: int) -> int:
-        self._last_beats[worker] = time.monotonic()
         own = self._sockets[worker].dup()
         self._close_sockets()
         peers = Peers(self._directory, worker, len(self._sockets))

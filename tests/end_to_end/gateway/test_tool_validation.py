@@ -58,6 +58,20 @@ def test_all_faults_of_tool_schemas_are_reported_at_once(gateway, dialect):
     assert len(gateway.simulator.requests) == received
 
 
+NOT_AN_OBJECT = {"type": "array", "items": {"type": "string"}}
+
+
+@pytest.mark.parametrize("dialect", CLIENTS)
+def test_a_function_whose_parameters_are_no_object_is_refused_by_its_name(gateway, dialect):
+    received = len(gateway.simulator.requests)
+    with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `parse_error` parses
+        send_request(gateway, dialect, FOREIGN[dialect], {"fine": GOOD, "listing": NOT_AN_OBJECT})
+    error = parse_error(raised.value)
+    assert (error.status, error.code) == (400, "invalid_tool")
+    assert f"{SCHEMA_AT[dialect]}: the parameters of 'listing' must be an object" in error.message
+    assert len(gateway.simulator.requests) == received
+
+
 def test_tools_are_validated_before_the_request_is_translated(gateway):
     body = {"model": "gem", **HISTORY["chat"], "logit_bias": {"1734": 5}, "tools": tools_of("chat", {"broken": BAD})}
     reply = httpx2.post(gateway.base_url + PATHS["chat"], json=body, headers={"x-dragoman-strict": "true"})

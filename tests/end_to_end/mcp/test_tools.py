@@ -1,7 +1,6 @@
 """`query`, `search` and `fetch` of a running gateway, called by the official client, with the simulator as the model."""
 
 import asyncio
-import json
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -17,6 +16,7 @@ import dragoman.simulator
 from dragoman.config import Config, KeyTable, ServerTable, SessionsTable, UpstreamTable
 from dragoman.mcp.settings import McpTable, ToolServer
 from dragoman.server.runner import running
+from dragoman.simulator import Answer
 from mcp_peers import PEERS
 
 TASKS = "io.modelcontextprotocol/tasks"
@@ -222,31 +222,22 @@ def test_what_the_model_refuses_is_a_failed_result(tmp_path):
     asyncio.run(scene())
 
 
-@pytest.mark.parametrize("model", ["gem", "claude", "resp"])
-def test_a_search_finds_the_pages_that_the_models_own_search_cites(tmp_path, model):
+@pytest.mark.parametrize(
+    ("arguments", "sent"),
+    [({}, (0.25, 900)), ({"temperature": 0, "max_output_tokens": 40}, (0, 40))],
+    ids=["configured", "of the call"],
+)
+def test_a_query_has_a_temperature_and_a_limit_of_output(tmp_path, arguments, sent):
     async def scene() -> None:
-        async with open_stage(tmp_path, search_model=model) as stage, stage.client() as client:
-            result = await client.call_tool("search", {"query": "What is the capital of France?"})
-            found = result.structured_content
-            assert found["results"] == [
-                {"id": url, "title": title, "url": url}
-                for url, title in (
-                    ("https://example.org/search", "About this search"),
-                    ("https://example.org/", "Example"),
-                )
-            ]
-            assert json.loads(text_of(result)) == found
-
-    asyncio.run(scene())
-
-
-def test_search_with_a_model_without_native_search_is_an_error_and_the_model_is_not_called(tmp_path):
-    async def scene() -> None:
-        async with open_stage(tmp_path, search_model="gpt") as stage, stage.client() as client:
-            result = await client.call_tool("search", {"query": "x"})
-            assert result.is_error
-            assert "the model 'gpt' has no web search" in text_of(result)
-            assert stage.asked() == []
+        settings = {"temperature": 0.25, "max_output_tokens": 900}
+        async with open_stage(tmp_path, **settings) as stage, stage.client() as client:
+            await client.call_tool("query", {"prompt": "Who?", "model": "gemini/gemini-2.5-flash", **arguments})
+            config = stage.asked()[0]["generationConfig"]
+            assert (config["temperature"], config["maxOutputTokens"]) == sent
+            wrong = await client.call_tool("query", {"prompt": "Who?", "temperature": -1, "max_output_tokens": 0})
+            assert "/temperature" in text_of(wrong)
+            assert "/max_output_tokens" in text_of(wrong)
+            assert len(stage.asked()) == 1
 
     asyncio.run(scene())
 
@@ -306,10 +297,8 @@ def test_an_unauthorized_client_gets_a_json_rpc_error(tmp_path, headers, status)
 def test_the_host_gets_notifications_of_calls_and_of_the_progress_of_external_tools(tmp_path):
     def script(received: Any) -> Any:
         if received.request.turns[-1].results:
-            return dragoman.simulator.Answer(text="done")
-        return dragoman.simulator.Answer(
-            calls=(dragoman.simulator.Call(id="1", name="peer__steps", arguments={}),), end="calls"
-        )
+            return Answer(text="done")
+        return Answer(calls=(dragoman.simulator.Call(id="1", name="peer__steps", arguments={}),), end="calls")
 
     collected: list[str] = []
 

@@ -2,9 +2,10 @@
 
 import pytest
 
+from cpu_limit import cpu_limit
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.schema.conversion import Note
-from dragoman.interpreter.schema.object_root import locate_notes, to_object_root, unite_schemas
+from dragoman.interpreter.schema.object_root import accepts_objects, locate_notes, to_object_root, unite_schemas
 
 TEXT = {"type": "string"}
 EMPTY = {"type": "object", "properties": {}}
@@ -283,3 +284,50 @@ def test_a_value_that_may_fit_either_has_both_schemas_or_the_one():
     assert unite_schemas(TEXT, dict(TEXT)) == TEXT
     assert unite_schemas(TEXT, second={}) == {"anyOf": [TEXT, {}]}
     assert unite_schemas(1, second=True) == {"anyOf": [1, True]}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "items": {"type": "object"}},
+        {"type": "STRING"},
+        {"type": ["string", "null"]},
+        {"items": {"type": "object"}},
+        {"enum": ["a", "b"]},
+        {"const": 1},
+        {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        {"oneOf": [False, {"type": "integer"}], "description": "d"},
+        {"allOf": [{"type": "string"}, {}]},
+        {"$ref": "#/$defs/list", "$defs": {"list": {"type": "array"}}},
+        {"anyOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a2"}]}, "a2": {"type": "null"}}},
+    ],
+)
+def test_a_schema_that_no_object_matches_is_known(schema):
+    assert not accepts_objects(schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        True,
+        None,
+        {"type": "object"},
+        {"type": ["object", "null"]},
+        {"enum": [{"a": 1}, "b"]},
+        {"anyOf": [{"type": "string"}, {"required": ["a"]}]},
+        {"allOf": [{"properties": {}}, {"type": "object"}]},
+        {"$ref": "#"},
+        {"$ref": "#/nothing"},
+        {"anyOf": []},
+        {"description": "any"},
+    ],
+)
+def test_a_schema_that_an_object_may_match_is_not_refused(schema):
+    assert accepts_objects(schema)
+
+
+def test_a_chain_of_unions_is_searched_once():
+    defs = {f"d{at}": {"anyOf": [{"$ref": f"#/$defs/d{at + 1}"}] * 9} for at in range(20)}
+    with cpu_limit():
+        assert not accepts_objects({"$ref": "#/$defs/d0", "$defs": {**defs, "d20": {"type": "string"}}})

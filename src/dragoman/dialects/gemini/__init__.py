@@ -163,5 +163,6 @@ DIALECT = Dialect(
     informational_replies=compat.INFORMATIONAL_REPLIES,
     repeats_count=repeats_count,
     vendor_tools=compat.VENDOR_TOOLS,
+    list_pages=compat.list_pages,
     is_hosted=compat.is_hosted,
 )

@@ -1,10 +1,13 @@
 """How requests and tools of Gemini relate to those of other dialects, and how its conversations are stored."""
 
 import re
+from collections.abc import Mapping
 
 from msgspec import Raw
 
 from dragoman.dialects import reasons
+from dragoman.dialects.gemini.grounding import GROUNDING_FIELD, find_page
+from dragoman.dialects.gemini.wire import GROUNDING
 from dragoman.dialects.record import ConversationFormat, Implied, VendorTool
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
@@ -100,3 +103,13 @@ TURNS = ConversationFormat(
     read_reply_items=_read_reply_items,
     end_pattern=re.compile(rb'"finish_?[rR]eason"\s*:'),
 )
+
+
+def list_pages(fields: Mapping[str, bytes]) -> list[tuple[str, str]]:
+    """Return the URL and title of each page that a search found: short answers have pages and no cited segments."""
+    try:
+        metadata, _ = GROUNDING.read(fields.get(GROUNDING_FIELD, b"{}"))
+    except json.Malformed:
+        return []
+    found = (find_page(chunk) for chunk in metadata.grounding_chunks or ())
+    return [(page[1].uri or "", page[1].title or "") for page in found if page is not None]

@@ -178,7 +178,7 @@ def _read_supports(raw: bytes) -> Iterator[Mention]:
     for number, support in enumerate(metadata.grounding_supports or ()):
         segment = support.segment or Segment()
         for order, index in enumerate(support.grounding_chunk_indices or ()):
-            source = _find_page(chunks[index]) if 0 <= index < len(chunks) else None
+            source = find_page(chunks[index]) if 0 <= index < len(chunks) else None
             if source is None:
                 continue
             member, page = source
@@ -196,7 +196,7 @@ def _read_supports(raw: bytes) -> Iterator[Mention]:
             )
 
 
-def _find_page(chunk: GroundingChunk) -> tuple[str, Source] | None:
+def find_page(chunk: GroundingChunk) -> tuple[str, Source] | None:
     """Return the page of a chunk and the name of its member; None if no page has a URL."""
     pages = (("web", chunk.web), ("retrievedContext", chunk.retrieved_context), ("maps", chunk.maps))
     return next(((member, page) for member, page in pages if page is not None and page.uri), None)

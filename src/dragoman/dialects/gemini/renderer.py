@@ -8,7 +8,7 @@ share one Tool object, as Google requires.
 from collections.abc import Iterable
 from itertools import takewhile
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Raw
 
@@ -76,7 +76,10 @@ def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - 
         contents.insert(0, Raw(request.written))
     body: dict[str, Any] = {"contents": contents[0] if ONE_CONTENT in spelling and len(contents) == 1 else contents}
     if system:
-        body["systemInstruction"] = _write_system(system)
+        body["systemInstruction"] = written = _write_system(system)
+        if code_assist.SPELLING in spelling and isinstance(written, dict):
+            # All clients of Code Assist send the role, which the plain API ignores.
+            cast("dict[str, Any]", written).setdefault("role", "user")
     if request.written_tools:
         body["tools"] = Raw(request.written_tools)
     elif request.tools or NO_TOOLS in spelling:

@@ -6,7 +6,7 @@ usage is summed. Texts of two turns are separated by a blank line, because clien
 output format receives only the text of the last turn: text before tool calls is not in that format.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import time
 from typing import assert_never
 
@@ -22,7 +22,6 @@ from dragoman.agent import (
     Step,
     TurnEnded,
 )
-from dragoman.agent.history import calls_of
 from dragoman.agent.limits import add_usage
 from dragoman.core.events import (
     Event,
@@ -39,31 +38,41 @@ from dragoman.core.events import (
     UsageSeen,
 )
 from dragoman.core.losses import Loss
-from dragoman.core.parts import AnyPart, Citation, Opaque, Text, ToolCall, ToolResult
+from dragoman.core.parts import AnyPart, Opaque, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Tool
 from dragoman.core.response import Usage
 from dragoman.core.stream import replay_part
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.agents.reply_texts import ParagraphSeparator
 from dragoman.gateway.agents.toolset import Toolset
 from dragoman.interpreter.ids import generate_id, to_plain_id
 from dragoman.interpreter.ledger import Ledger, open_reply_ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
 from dragoman.interpreter.turns import SKIP_SIGNATURE
+from dragoman.tools import Execution
 from dragoman.tools.handler import qualify_name
 
 _MIN_ID_LENGTH = 16
 """Shorter ids may repeat; then saved turns would be found by another call."""
 _APPROVAL_PREFIX = "mcpr_"
 _PartUpdate = PartDelta | PartSigned | PartCited | PartNative | PartEnded
+_PART_EVENTS = (PartStarted, PartDelta, PartSigned, PartCited, PartNative, PartEnded)
 
 
 class RunReply:
     """Converts the steps of a run to events for the client."""
 
-    def __init__(
-        self, client: Dialect, toolset: Toolset, run: str, current_dialect: Callable[[], str], *, is_whole: bool
+    def __init__(  # noqa: PLR0913  the last two are independent options
+        self,
+        client: Dialect,
+        toolset: Toolset,
+        run: str,
+        current_dialect: Callable[[], str],
+        *,
+        is_whole: bool,
+        saves_signatures: bool = False,
     ) -> None:
         self._client = client
         self._toolset = toolset
@@ -71,14 +80,19 @@ class RunReply:
         self._current_dialect = current_dialect
         """Returns the dialect of the upstream that is replying."""
         self._is_whole = is_whole
+        self._saves_signatures = saves_signatures
         self._client_tools = toolset.client_tools
         self._adapter: EventAdapter | None = None
         self._ledgers: list[Ledger] = []
         self._started: Started | None = None
         self._reply_indexes: dict[int, int] = {}
         """The parts of this turn that the client may receive: their index in the turn and their index in the reply."""
-        self._offset = self._turn_parts = 0
-        """The number of parts that the client has received before this turn, and in it."""
+        self._part_count = 0
+        """The number of parts that the client has received."""
+        self._sent_indexes: dict[int, int] = {}
+        """The indexes in the reply of the adapted parts of this turn, by their index in the turn."""
+        self._held: list[Step] | None = None
+        """The parts of this turn that come after a call whose result the client sees: they follow the result."""
         self._open_parts: set[int] = set()
         self._hides_call = False
         self._paragraphs = ParagraphSeparator()
@@ -102,6 +116,10 @@ class RunReply:
 
     def feed(self, step: Step) -> Iterable[Event]:
         """Process one step; return the events for the client."""
+        if self._held is not None and isinstance(step, _PART_EVENTS):
+            if not (isinstance(step, PartStarted) and self._is_shown(step.part)):
+                self._held.append(step)
+            return []
         match step:
             case PartDelta() | PartSigned() | PartCited() | PartNative() | PartEnded():
                 return self._update_part(step)
@@ -112,7 +130,7 @@ class RunReply:
             case UsageSeen(usage):
                 self._usage = usage
                 self._adapt(step)
-                return [UsageSeen(add_usage(self._earlier_usage, usage))]
+                return [UsageSeen(self._total_usage)]
             case Native(field=field):
                 if self._adapter is not None:
                     return self._adapt(step)
@@ -125,7 +143,12 @@ class RunReply:
                 return self._end_turn(step)
             case RunEnded():
                 return self._end_run(step)
-            case Finished() | Failed() | CallStarted() | CallProgressed() | CallEnded() | ApprovalAsked() | Compacted():
+            case CallStarted(call):
+                function = self._toolset.find_shown(call)
+                return self._emit_parts(function.render_call(call)) if function is not None else []
+            case CallEnded(call, execution):
+                return self._end_call(call, execution)
+            case Finished() | Failed() | CallProgressed() | ApprovalAsked() | Compacted():
                 return []
             case _:
                 assert_never(step)
@@ -135,6 +158,7 @@ class RunReply:
         source = dialect_named(self._current_dialect() or self._client.name)
         self._adapter = None if source is self._client else self._build_adapter(source)
         self._native.clear()
+        self._sent_indexes.clear()
         self._hides_call = False
         if self._started is not None:
             self._adapt(self._started)
@@ -150,9 +174,7 @@ class RunReply:
                 else ()
             )
             events += self._emit_blocks(tool_list)
-        events += self._render_approved()
-        self._offset, self._turn_parts = self._offset + self._turn_parts, 0
-        return events
+        return events + self._render_approved()
 
     def _server_tools(self, server: str) -> Iterable[Tool]:
         """Yield the tools of a server with their names there."""
@@ -165,13 +187,16 @@ class RunReply:
         self._ledgers.append(open_reply_ledger(source))
         choice = self._toolset.client_request.tool_choice
         single = choice is not None and choice.parallel is False
-        return EventAdapter(source, self._client, self._ledgers[-1], ReplyOptions(self._run, single, self._is_whole))
+        options = ReplyOptions(self._run, single, self._is_whole, self._saves_signatures)
+        return EventAdapter(source, self._client, self._ledgers[-1], options)
 
     def _start_part(self, event: PartStarted) -> list[Event]:
         part = event.part
         if isinstance(part, ToolCall) and part.executor == "client":
             if qualify_name(part.namespace, part.name) not in self._client_tools:
                 self._hides_call = True
+                if self._is_shown(part):
+                    self._held = []
                 return []
             part = structs.replace(part, id=self._assign_client_id(part.id))
         elif self._is_foreign(part) or (isinstance(part, Text) and part.unread):
@@ -182,6 +207,9 @@ class RunReply:
             # Gemini signs the first call of a step, which the client does not receive, so this call gets a placeholder.
             events += self._adapt(PartSigned(index, SKIP_SIGNATURE))
         return events
+
+    def _is_shown(self, part: AnyPart) -> bool:
+        return isinstance(part, ToolCall) and self._toolset.find_shown(part) is not None
 
     def _is_foreign(self, part: AnyPart) -> bool:
         return isinstance(part, Opaque) and part.dialect != self._client.name and self._adapter is None
@@ -204,29 +232,50 @@ class RunReply:
         for adapted in self._adapter.feed(event) if self._adapter is not None else [event]:
             match adapted:
                 case PartStarted(index, part):
-                    self._turn_parts = max(self._turn_parts, index + 1)
-                    self._open_parts.add(self._offset + index)
-                    events.append(PartStarted(self._offset + index, part))
+                    sent = self._sent_indexes[index] = self._next_index()
+                    self._open_parts.add(sent)
+                    events.append(PartStarted(sent, part))
                 case PartEnded(index, complete):
-                    self._open_parts.discard(self._offset + index)
-                    events.append(PartEnded(self._offset + index, complete))
+                    self._open_parts.discard(self._sent_indexes[index])
+                    events.append(PartEnded(self._sent_indexes[index], complete))
                 case PartDelta() | PartSigned() | PartCited() | PartNative():
-                    events.append(structs.replace(adapted, index=self._offset + adapted.index))
+                    events.append(structs.replace(adapted, index=self._sent_indexes[adapted.index]))
                 case Started() | UsageSeen() | Native() | Finished() | Failed():
                     events.append(adapted)
                 case _:
                     assert_never(adapted)
         return events
 
+    def _next_index(self) -> int:
+        index, self._part_count = self._part_count, self._part_count + 1
+        return index
+
+    def _end_call(self, call: ToolCall, execution: Execution) -> list[Event]:
+        """Render a call whose result the client sees, if this is one, and count what it used."""
+        function = self._toolset.find_shown(call)
+        if function is None:
+            return []
+        self._earlier_usage = add_usage(self._earlier_usage, function.count_usage(execution))
+        return [*self._emit_parts(function.render_result(call, execution)), UsageSeen(self._total_usage)]
+
+    @property
+    def _total_usage(self) -> Usage:
+        return add_usage(self._earlier_usage, self._usage)
+
+    def _release_held(self) -> list[Event]:
+        """Return the events of the parts that waited for the result of a call."""
+        held, self._held = self._held or (), None
+        return [event for step in held for event in self.feed(step)]
+
     def _end_turn(self, turn: TurnEnded) -> list[Event]:
         self._new_messages += turn.messages
+        released = self._release_held()
         # A paused turn is continued by the next one.
         self._paragraphs.end_turn(continues=turn.response.finish.reason == "paused")
         events = self._render_own_calls(turn)
-        self._offset, self._turn_parts = self._offset + self._turn_parts, 0
         self._reply_indexes.clear()
-        self._earlier_usage, self._usage = add_usage(self._earlier_usage, self._usage), Usage()
-        return events
+        self._earlier_usage, self._usage = self._total_usage, Usage()
+        return released + events
 
     def _render_own_calls(self, turn: TurnEnded) -> list[Event]:
         """Render the server-side calls whose servers the client requested."""
@@ -265,11 +314,11 @@ class RunReply:
         return events
 
     def _emit_blocks(self, blocks: Iterable[bytes]) -> list[Event]:
-        events: list[Event] = []
-        for raw in blocks:
-            index, self._turn_parts = self._offset + self._turn_parts, self._turn_parts + 1
-            events += replay_part(index, Opaque(dialect=self._client.name, raw=raw))
-        return events
+        return self._emit_parts(Opaque(dialect=self._client.name, raw=raw) for raw in blocks)
+
+    def _emit_parts(self, parts: Iterable[AnyPart]) -> list[Event]:
+        """Return the events of parts that are in the client's own form."""
+        return [event for part in parts for event in replay_part(self._next_index(), part)]
 
     def _end_run(self, run: RunEnded) -> list[Event]:
         if run.problem is not None:
@@ -279,106 +328,3 @@ class RunReply:
             events += self._start_turn(Started("", self._toolset.request.model))
         events += [PartEnded(index, complete=False) for index in sorted(self._open_parts)]
         return [*events, *self._native, *self._adapt(Finished(run.finish))]
-
-
-_PARAGRAPH_BREAK = "\n\n"
-
-
-class ParagraphSeparator:
-    """Inserts blank lines between the texts of a run's turns."""
-
-    def __init__(self) -> None:
-        self._text_end = ""
-        """The last characters of the text so far."""
-        self._is_new_turn = False
-        """Whether the next text is the first of a new turn."""
-        self._empty_texts: set[int] = set()
-        """Texts of this turn that are still empty."""
-        self._offsets: dict[int, int] = {}
-        """The number of characters inserted at the start of each text."""
-
-    def end_turn(self, *, continues: bool = False) -> None:
-        """End a turn; if `continues`, the next one is the rest of it."""
-        self._empty_texts.clear()
-        self._offsets.clear()
-        self._is_new_turn = bool(self._text_end) and not continues
-
-    def feed(self, event: Event) -> Event:
-        """Return an event, with a paragraph break before the first text of a turn."""
-        match event:
-            case PartStarted(index, Text()):
-                self._empty_texts.add(index)
-            case PartDelta(index, text) if index in self._empty_texts and text:
-                self._empty_texts.discard(index)
-                if self._is_new_turn:
-                    event = self._add_break(event)
-                self._text_end = text[-len(_PARAGRAPH_BREAK) :]
-                self._offsets.setdefault(index, 0)
-            case PartDelta(index, text) if index in self._offsets and text:
-                self._text_end = (self._text_end + text)[-len(_PARAGRAPH_BREAK) :]
-            case PartCited(index, citation) if self._offsets.get(index):
-                return PartCited(index, _shift_citation(citation, self._offsets[index]))
-            case _:
-                pass
-        return event
-
-    def _add_break(self, event: PartDelta) -> PartDelta:
-        """Insert the line breaks that are missing before a new paragraph."""
-        self._is_new_turn = False
-        present = (
-            len(self._text_end) - len(self._text_end.rstrip("\n")) + len(event.text) - len(event.text.lstrip("\n"))
-        )
-        missing = _PARAGRAPH_BREAK[present:]
-        self._offsets[event.index] = len(missing)
-        return structs.replace(event, text=missing + event.text)
-
-
-def _shift_citation(citation: Citation, by: int) -> Citation:
-    """Shift the positions of a citation."""
-    if citation.start is None or citation.end is None or not citation.url:
-        return citation
-    shifted = structs.replace(citation, start=citation.start + by, end=citation.end + by)
-    # The raw form has the old positions.
-    return structs.replace(shifted, dialect="", raw=b"") if citation.raw else shifted
-
-
-async def drop_interim_texts(steps: AsyncIterator[Step]) -> AsyncIterator[Step]:
-    """Yield the steps of a run without the texts before server-side calls."""
-    buffer: list[Step] = []
-    async for step in steps:
-        match step:
-            case PartStarted(part=Text()):
-                buffer.append(step)
-                continue
-            case TurnEnded() if _continues_after(step):
-                released = _drop_texts(buffer)
-            case TurnEnded() | RunEnded():
-                released = iter(buffer)
-            case _ if buffer:
-                buffer.append(step)  # after a buffered text, to keep the order
-                continue
-            case _:
-                released = iter(())
-        for buffered in released:
-            yield buffered
-        buffer.clear()
-        yield step
-
-
-def _continues_after(turn: TurnEnded) -> bool:
-    """Return whether the model is called again after a turn: all its calls were server-side, or one was malformed."""
-    results = [part for message in turn.messages for part in message.parts if isinstance(part, ToolResult)]
-    calls = calls_of(turn.response.parts)
-    return turn.response.finish.reason == "malformed_call" or bool(calls and len(results) >= len(calls))
-
-
-def _drop_texts(steps: Iterable[Step]) -> Iterator[Step]:
-    texts: set[int] = set()
-    for step in steps:
-        match step:
-            case PartStarted(index, Text()):
-                texts.add(index)
-            case PartDelta() | PartSigned() | PartCited() | PartNative() | PartEnded() if step.index in texts:
-                pass
-            case _:
-                yield step

@@ -22,7 +22,8 @@ from dragoman.core.serialization import decode_messages, encode_messages
 from dragoman.dialects.record import APPROVED, DENIED
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.hidden_turns import HiddenTurns, TaintStore
-from dragoman.gateway.agents.reply import RunReply, drop_interim_texts
+from dragoman.gateway.agents.reply import RunReply
+from dragoman.gateway.agents.reply_texts import drop_interim_texts
 from dragoman.gateway.agents.toolset import AgentRegistry, Toolset, build_compaction
 from dragoman.gateway.client_request import ClientRequest, require_valid_tools
 from dragoman.gateway.context import CallContext, RequestContext, build_program_context

@@ -16,15 +16,16 @@ from msgspec import Struct, structs
 from dragoman.agent import Compaction, Limits, Model, summary_by
 from dragoman.agent.config import Price
 from dragoman.core.losses import Loss
-from dragoman.core.parts import Text
+from dragoman.core.parts import Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, count_leading_systems
 from dragoman.dialects.record import RequestedServer
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.settings import AgentCompaction, AgentLimits, AgentTable
 from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.turn_functions import TurnFunction
 from dragoman.tools import Registry
-from dragoman.tools.handler import NAMESPACE_SEPARATOR, list_client_tools
+from dragoman.tools.handler import NAMESPACE_SEPARATOR, list_client_tools, qualify_name
 
 TOOLS_HEADER = "x-dragoman-tools"
 _ARTIFACT_TOOL = "read_artifact"
@@ -67,6 +68,8 @@ class Toolset(Struct, frozen=True, kw_only=True):
     """Tools that run after the client's approval."""
     find_origins: Callable[[], Mapping[str, ToolOrigin]] = dict
     """Returns the origins of tools from servers that the client requested, by tool name."""
+    shown_functions: Mapping[str, TurnFunction] = {}
+    """The tools of the registry whose calls the client sees as those of its vendor's own tool, by name."""
     server_errors: Mapping[str, str] = {}
     """The servers that the client requested, each with the reason why it cannot be reached, or ""."""
     losses: tuple[Loss, ...] = ()
@@ -86,6 +89,10 @@ class Toolset(Struct, frozen=True, kw_only=True):
     def client_tools(self) -> frozenset[str]:
         """The names of the tools that the client runs."""
         return list_client_tools(self.request)
+
+    def find_shown(self, call: ToolCall) -> TurnFunction | None:
+        """Return the function of a call that the client sees; None for any other call."""
+        return self.shown_functions.get(qualify_name(call.namespace, call.name))
 
 
 def _no_error(_name: str) -> str:

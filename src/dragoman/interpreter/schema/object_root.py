@@ -54,6 +54,45 @@ def to_object_root(document: object, notes: list[Note]) -> tuple[Node, ArgumentU
     return _RootBuilder(node, notes).build_root()
 
 
+def accepts_objects(document: object) -> bool:
+    """Return whether a schema accepts an object; what cannot be decided, such as recursion, counts as accepting one."""
+    node = as_node(document)
+    if node is None:
+        return document is not False
+    references = References(node)
+    known: dict[str, bool] = {}
+    """The results for referenced schemas; each is computed once, or a chain of unions would take exponential time."""
+
+    def accept(schema: Any, where: str, depth: int) -> bool:
+        node = as_node(schema)
+        if node is None or depth > _MAX_TRAIL:
+            return schema is not False
+        reference = find_reference(node)
+        if reference is not None:
+            return accept_reference(references.locate(reference, where), depth)
+        values = as_list(node["enum"]) if "enum" in node else [node["const"]] if "const" in node else None
+        if values is not None and not any(isinstance(value, dict) for value in values):
+            return False
+        kinds = infer_types(node)
+        if kinds and "object" not in kinds:
+            return False
+        found = {
+            keyword: [accept(branch, f"{where}/{keyword}/{index}", depth + 1) for index, branch in enumerate(branches)]
+            for keyword in ("allOf", "anyOf", "oneOf")
+            if (branches := as_list(node.get(keyword)))
+        }
+        return all(found.pop("allOf", ())) and all(map(any, found.values()))
+
+    def accept_reference(pointer: str | None, depth: int) -> bool:
+        if pointer is None or pointer in known:
+            return pointer is None or known[pointer]
+        known[pointer] = True
+        known[pointer] = accept(references.get_schema(pointer), pointer, depth + 1)
+        return known[pointer]
+
+    return accept(node, "", 0)
+
+
 def locate_notes(
     notes: list[Note], document: object, undo: ArgumentUndo | None, modern: ModernSchema | None = None
 ) -> tuple[Note, ...]:

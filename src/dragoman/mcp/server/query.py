@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 from dragoman.agent import Agent, ApprovalAsked, Limits, RunEnded, Statistics, Step
 from dragoman.core.parts import Media, Text
 from dragoman.core.problems import Problem
-from dragoman.core.request import Effort, Message, Request, Thinking
+from dragoman.core.request import Effort, Message, Request, Sampling, Thinking
 from dragoman.core.serialization import decode_messages, encode_messages
 from dragoman.gateway.conversations.runs import (
     begin_turn,
@@ -86,6 +86,8 @@ class QueryRequest(Struct, frozen=True, kw_only=True):
     prompt: bytes
     """The new user message, encoded."""
     effort: Effort | None = None
+    temperature: float | None = None
+    max_output_tokens: int | None = None
     turns: int
     seconds: float
     """Seconds to wait for the user's approval, if the call runs as a task."""
@@ -120,9 +122,13 @@ class Query:
         ] = None,
         thinking: Annotated[Effort | None, Field(description="how much the model thinks")] = None,
         max_turns: Annotated[int | None, Field(description="maximum number of turns with tools", ge=1)] = None,
+        temperature: Annotated[float | None, Field(description="how random the answer is", ge=0)] = None,
+        max_output_tokens: Annotated[
+            int | None, Field(description="maximum length of an answer in tokens", ge=1)
+        ] = None,
     ) -> Annotated[CallToolResult, Answer]:
         """Answer a call of the tool."""
-        caller, limit = caller_of(ctx.request_context), self._service.settings.max_turns
+        caller, settings = caller_of(ctx.request_context), self._service.settings
         try:
             message = Message(role="user", parts=build_prompt_parts(prompt, parts))
             query = QueryRequest(
@@ -130,7 +136,9 @@ class Query:
                 model=self._choose_model(model, caller),
                 prompt=encode_messages([message]),
                 effort=thinking,
-                turns=min(max_turns or limit, limit),
+                temperature=settings.temperature if temperature is None else temperature,
+                max_output_tokens=max_output_tokens or settings.max_output_tokens,
+                turns=min(max_turns or settings.max_turns, settings.max_turns),
                 seconds=APPROVAL_SECONDS if supports_elicitation(ctx) else 0.0,
             )
             starter = current_task_starter()
@@ -206,6 +214,7 @@ class Query:
             model=query.model,
             messages=(*head, *unfinished.history, *decode_messages(query.prompt)),
             thinking=Thinking(effort=query.effort) if query.effort is not None else None,
+            sampling=Sampling(temperature=query.temperature, max_tokens=query.max_output_tokens),
             stream=True,
         )
         # The start of the conversation was cut off, and may have been untrusted.

@@ -1,9 +1,11 @@
 """The MCP tools `search` and `fetch`, in the format that ChatGPT's connectors expect.
 
-Rules: search results are the pages that the model's web search cites, never the model's own text. A model without a web
-search is an error. The id of a result is its URL, so that every process can fetch it, also later.
+Rules: search results are the pages that the model's answer cites, then the others that its web search found, never the
+model's own text. A model without a web search is an error. The id of a result is its URL, so that every process can
+fetch it, also later.
 """
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -63,7 +65,7 @@ class SearchTools:
     async def search(
         self, ctx: AnyContext, query: Annotated[str, Field(description="what to look for", min_length=1)]
     ) -> Results:
-        """Return the web pages that the model's search cites."""
+        """Return the web pages that the model's search found, the cited ones first."""
         settings, caller = self._service.settings, caller_of(ctx.request_context)
         model = settings.search_model or settings.model
         if not model:
@@ -76,7 +78,8 @@ class SearchTools:
             if tool is None:
                 raise ToolError(f"the model {model!r} has no web search; set `search_model` in [mcp] to one that has")
             request = Request(model=model, messages=(message,), tools=(tool,), stream=True)
-            return Results(results=find_cited_pages(await self._collect_response(request, caller.owner)))
+            response = await self._collect_response(request, caller.owner)
+            return Results(results=merge_pages([*list_cited_pages(response), *self._service.list_pages(response)]))
         except Problem as problem:
             raise ToolError(problem.message) from None
 
@@ -105,11 +108,15 @@ class SearchTools:
         return FetchedPage(id=id, title=page.title or page.url, text=page.text, url=page.url, metadata=metadata)
 
 
-def find_cited_pages(response: Response) -> list[Result]:
-    """Return the pages that a response cites, each once, in the order in which it cites them."""
+def list_cited_pages(response: Response) -> list[tuple[str, str]]:
+    """Return the URL and title of each page that a response cites."""
     texts = (part for part in response.parts if isinstance(part, Text))
-    cited = [citation for text in texts for citation in text.citations if citation.url]
+    return [(citation.url, citation.title) for text in texts for citation in text.citations if citation.url]
+
+
+def merge_pages(pages: Iterable[tuple[str, str]]) -> list[Result]:
+    """Return each page once, in the order in which they first appear."""
     titles: dict[str, str] = {}
-    for citation in cited:
-        titles[citation.url] = titles.get(citation.url) or citation.title
+    for url, title in pages:
+        titles[url] = titles.get(url) or title
     return [Result(id=url, title=title or url, url=url) for url, title in titles.items()]

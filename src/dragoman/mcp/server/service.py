@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from dragoman.agent import JobRunner, Model
 from dragoman.core.request import NativeTool
+from dragoman.core.response import Response
 from dragoman.mcp.settings import McpTable
 from dragoman.sessions.conversations import Conversations
 from dragoman.tools import Executor
@@ -47,6 +48,8 @@ class Service(Struct, frozen=True, kw_only=True):
     """Returns the function that sends model requests for an owner."""
     search_tool: Callable[[str], NativeTool | None]
     """Returns the native tool with which a model searches the web; None for a model without one."""
+    list_pages: Callable[[Response], list[tuple[str, str]]]
+    """Returns the URL and title of each page that a search found, whether the answer cites it or not."""
     executor: Executor
     """Runs the tools that are available at the moment: external servers connect and disconnect."""
     read_page: Callable[[str, str], Awaitable[WebDocument]]

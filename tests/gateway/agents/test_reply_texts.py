@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.core.events import PartCited, PartDelta, PartEnded, PartStarted
 from dragoman.core.parts import Citation, Reasoning, Text
-from dragoman.gateway.agents.reply import ParagraphSeparator
+from dragoman.gateway.agents.reply_texts import ParagraphSeparator
 
 
 def join(*turns):
