@@ -18,8 +18,9 @@ from dragoman.simulator.apis.declarations import Kind, Object, TaggedUnion, find
 from dragoman.simulator.apis.openai.models import find_chat_family
 from dragoman.simulator.apis.openai.words import describe_mismatch
 from dragoman.simulator.apis.rule import CheckContext, Json, Rule, Violation, find_first_violation
-from dragoman.simulator.apis.servers.rows import ROWS
+from dragoman.simulator.apis.servers.hosts import HOSTS
 from dragoman.simulator.apis.servers.server import Server, ServerRequest
+from dragoman.simulator.apis.servers.vendors import VENDORS
 from dragoman.simulator.apis.servers.write import Renderer
 from dragoman.wire.json import Malformed, decode, encode
 
@@ -106,6 +107,7 @@ def _no_count() -> Json:
     return {"error": {"message": "Not found", "type": "invalid_request_error", "param": None, "code": None}}
 
 
+ROWS: tuple[Server, ...] = (*VENDORS, *HOSTS)
 SERVERS: Mapping[str, Api] = {server.name: _build_api(server) for server in ROWS}
 RULES: tuple[Rule[Any], ...] = (*_MISMATCH_RULES, *PAIR_RULES, *(rule for server in ROWS for rule in server.rules))
 """All rules, each once."""

@@ -1,6 +1,7 @@
 """What distinguishes a Chat-compatible server from OpenAI's Chat Completions: the fields of one row."""
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -9,6 +10,10 @@ from dragoman.simulator.apis.api import ApiRejection
 from dragoman.simulator.apis.chat.body import ChatCompletionsRequest
 from dragoman.simulator.apis.conversation import Call, TokenSigner
 from dragoman.simulator.apis.rule import Json, Rule
+
+QUIRKS = "wire/provider_quirks.md section 1.1"
+REFUSED = "wire/provider_quirks.md section 1.3"
+"""Sources of most rules."""
 
 
 class ServerRequest(ChatCompletionsRequest, frozen=True, kw_only=True):
@@ -69,3 +74,15 @@ def build_openai_error(rejection: ApiRejection, message: str) -> dict[str, Any]:
     """Return an error of OpenAI's form."""
     kind = "invalid_request_error" if rejection.status < 500 else "server_error"
     return {"message": message, "type": kind, "param": None, "code": kind}
+
+
+def hash_call(call: Call, place: CallPlace) -> str:
+    """Return 64 hexadecimal digits for the id of a call."""
+    return hashlib.sha256(f"{place.reply} {place.position} {call.id}".encode()).hexdigest()
+
+
+def find_calling_turns(request: ServerRequest) -> Iterator[tuple[int, Json]]:
+    """Yield the assistant messages with calls, and their indexes."""
+    for at, message in enumerate(request.list("messages")):
+        if message["role"] == "assistant" and message.get("tool_calls"):
+            yield at, message

@@ -1,10 +1,9 @@
-"""The simulated servers, one row each, and the rules that only one of them has.
+"""Servers of the vendors of models: DeepSeek, Kimi, GLM and Qwen, and the rules that only one of them has.
 
 A server is stricter here than it may be: what its documentation lists as refused or ignored is rejected, unless a
 recording shows that it was accepted.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 
@@ -12,25 +11,22 @@ from dragoman.simulator.apis.api import ApiRejection
 from dragoman.simulator.apis.conversation import Call
 from dragoman.simulator.apis.declarations import Number, StringEnum
 from dragoman.simulator.apis.rule import CheckContext, Json, PathCheck, Rule, Violation
-from dragoman.simulator.apis.servers.server import CallPlace, Server, ServerRequest, build_openai_error
+from dragoman.simulator.apis.servers.server import (
+    QUIRKS,
+    REFUSED,
+    CallPlace,
+    Server,
+    ServerRequest,
+    build_openai_error,
+    find_calling_turns,
+    hash_call,
+)
 
-_QUIRKS = "wire/provider_quirks.md section 1.1"
-_REFUSED = "wire/provider_quirks.md section 1.3"
 _THINKING = {"type": StringEnum("enabled", "disabled")}
-
-
-def _digits(call: Call, place: CallPlace) -> str:
-    return hashlib.sha256(f"{place.reply} {place.position} {call.id}".encode()).hexdigest()
 
 
 def _is_on(request: ServerRequest) -> bool:
     return request.at("/thinking/type") != "disabled"
-
-
-def _find_calling_turns(request: ServerRequest) -> Iterator[tuple[int, Json]]:
-    for at, message in enumerate(request.list("messages")):
-        if message["role"] == "assistant" and message.get("tool_calls"):
-            yield at, message
 
 
 def _reject_forced_choice(message: str, when: Callable[[ServerRequest], bool]) -> PathCheck:
@@ -70,7 +66,7 @@ def _check_deepseek_parts(request: ServerRequest, _: CheckContext) -> Iterator[V
 
 def _check_deepseek_reasoning(request: ServerRequest, _: CheckContext) -> Iterator[Violation]:
     if _is_deepseek_thinking(request):
-        for at, message in _find_calling_turns(request):
+        for at, message in find_calling_turns(request):
             if message.get("reasoning_content") is None:
                 text = "The `reasoning_content` in the thinking mode must be passed back to the API."
                 yield Violation(text, f"/messages/{at}")
@@ -81,7 +77,7 @@ _DEEPSEEK = Server(
     members={"thinking?": _THINKING, "reasoning_effort?": StringEnum("low", "medium", "high", "xhigh", "max")},
     thinks=_is_deepseek_thinking,
     build_error=build_openai_error,
-    build_call_id=lambda call, place: f"call_{place.position:02}_{_digits(call, place)[:24]}",
+    build_call_id=lambda call, place: f"call_{place.position:02}_{hash_call(call, place)[:24]}",
     usage_members=lambda prompt, cached: {
         "prompt_cache_hit_tokens": cached,
         "prompt_cache_miss_tokens": prompt - cached,
@@ -103,13 +99,13 @@ _DEEPSEEK = Server(
         Rule(
             "deepseek.reasoning",
             "While it thinks, each assistant message with calls has its `reasoning_content`, which may be empty.",
-            f"{_QUIRKS}; reported in public issues (opencode#24083, earendil-works/pi#3636)",
+            f"{QUIRKS}; reported in public issues (opencode#24083, earendil-works/pi#3636)",
             _check_deepseek_reasoning,
         ),
         Rule(
             "deepseek.response-format",
             "A response format is text or json_object.",
-            _REFUSED,
+            REFUSED,
             _reject_schema("This response_format type is unavailable now"),
         ),
     ),
@@ -125,7 +121,7 @@ def _is_k3(request: ServerRequest) -> bool:
 def _check_kimi_reasoning(request: ServerRequest, _: CheckContext) -> Iterator[Violation]:
     if not (_is_k3(request) or _is_on(request)):
         return
-    turns = list(_find_calling_turns(request))
+    turns = list(find_calling_turns(request))
     if _is_k3(request):
         turns = [(at, one) for at, one in enumerate(request.list("messages")) if one["role"] == "assistant"]
     for at, message in turns:
@@ -157,19 +153,19 @@ _KIMI = Server(
         Rule(
             "kimi.reasoning",
             "While it thinks, each assistant message with calls has its `reasoning_content`; K3 needs it in all.",
-            f"{_QUIRKS}; reported in public issues (kimi-cli#1616, new-api#3121)",
+            f"{QUIRKS}; reported in public issues (kimi-cli#1616, new-api#3121)",
             _check_kimi_reasoning,
         ),
         Rule(
             "kimi.tool-choice",
             "No tool can be forced.",
-            _REFUSED,
+            REFUSED,
             _reject_forced_choice("tool_choice is not supported with this model", lambda _: True),
         ),
         Rule(
             "kimi.parameter",
             "There is no `seed` and no `top_k`; K3 has no `thinking`, and the models before it have no effort.",
-            f"{_QUIRKS}; {_REFUSED}",
+            f"{QUIRKS}; {REFUSED}",
             PathCheck("/seed", "seed is not supported"),
             PathCheck("/top_k", "top_k is not supported"),
             PathCheck("/thinking", "thinking is not supported with this model", when=_is_k3),
@@ -182,7 +178,7 @@ _KIMI = Server(
         Rule(
             "kimi.response-format",
             "A response format is text or json_object.",
-            _REFUSED,
+            REFUSED,
             _reject_schema("response_format json_schema is not supported"),
         ),
     ),
@@ -196,7 +192,7 @@ def _is_newer_glm(request: ServerRequest) -> bool:
 
 
 def _build_glm_id(call: Call, place: CallPlace) -> str:
-    digits = _digits(call, place)
+    digits = hash_call(call, place)
     return f"call_{digits[:24]}" if place.streamed else f"call_-{int(digits[:15], 16)}"
 
 
@@ -222,7 +218,7 @@ _GLM = Server(
         Rule(
             "glm.parameter",
             "There are no penalties, no `max_completion_tokens`, no `parallel_tool_calls` and no `strict: true`.",
-            f"{_REFUSED}; recorded as accepted: `strict: false` and a named choice (openai_chat/fantasy-0024)",
+            f"{REFUSED}; recorded as accepted: `strict: false` and a named choice (openai_chat/fantasy-0024)",
             *(
                 PathCheck(f"/{name}", f"The parameter {name} is not supported")
                 for name in ("presence_penalty", "frequency_penalty", "max_completion_tokens", "parallel_tool_calls")
@@ -232,8 +228,8 @@ _GLM = Server(
         ),
         Rule(
             "glm.thinking",
-            "GLM 5.3 cannot be told not to think, and has the efforts low, high and max.",
-            _QUIRKS,
+            "GLM 5.3 always thinks, and has the efforts low, high and max.",
+            QUIRKS,
             PathCheck(
                 "/thinking/type",
                 "thinking cannot be disabled with this model",
@@ -250,7 +246,7 @@ _GLM = Server(
         Rule(
             "glm.response-format",
             "A response format is text or json_object.",
-            _REFUSED,
+            REFUSED,
             _reject_schema("response_format json_schema is not supported"),
         ),
     ),
@@ -263,7 +259,7 @@ _QWEN = Server(
     members={"enable_thinking?": bool, "thinking_budget?": Number(int, 1)},
     thinks=lambda request: bool(request.get("enable_thinking")),
     build_error=build_openai_error,
-    build_call_id=lambda call, place: f"call_{_digits(call, place)[:24]}",
+    build_call_id=lambda call, place: f"call_{hash_call(call, place)[:24]}",
     repeats_empty_id=True,
     usage_chunk="alone",
     rules=(
@@ -281,7 +277,7 @@ _QWEN = Server(
         Rule(
             "qwen.parameter",
             "There is no `reasoning_effort`, no `strict: true`, and no file part.",
-            f"{_QUIRKS}; {_REFUSED}",
+            f"{QUIRKS}; {REFUSED}",
             PathCheck("/reasoning_effort", "reasoning_effort is not supported"),
             PathCheck("/tools/*/function/strict", "strict is not supported", bool),
             PathCheck("/messages/*/content/*/file", "Unsupported content type: file"),
@@ -289,115 +285,4 @@ _QWEN = Server(
     ),
 )
 
-# vLLM
-
-
-def _read_template_switch(request: ServerRequest) -> bool:
-    switches: Json = request.object("chat_template_kwargs")
-    return not any(switches.get(name) is False for name in ("enable_thinking", "thinking"))
-
-
-def _build_vllm_error(rejection: ApiRejection, message: str) -> Json:
-    kind = "BadRequestError" if rejection.status < 500 else "InternalServerError"
-    return {"message": message, "type": kind, "param": None, "code": rejection.status}
-
-
-_VLLM = Server(
-    name="vllm",
-    members={
-        "chat_template_kwargs?": dict,
-        "thinking_token_budget?": Number(int, 0),
-        "include_reasoning?": bool,
-        "reasoning_effort?": StringEnum("none", "minimal", "low", "medium", "high", "xhigh", "max"),
-    },
-    thinks=lambda request: request.get("reasoning_effort") != "none" and _read_template_switch(request),
-    build_error=_build_vllm_error,
-    reasoning="reasoning",
-    build_call_id=lambda call, place: f"chatcmpl-tool-{_digits(call, place)[:32]}",
-    usage_chunk="alone",
-    stop_if_named=True,
-    sends_error_end=True,
-    checks_pairs=False,
-    choice_members=lambda reason: {"stop_reason": None} if reason else {},
-    rules=(
-        Rule(
-            "vllm.tool-choice",
-            "A tool choice other than `none` needs tools.",
-            f"{_REFUSED} (read in the server's source)",
-            PathCheck(
-                "/tool_choice",
-                "When using `tool_choice`, `tools` must be set.",
-                lambda choice: choice != "none",
-                lambda request: not request.list("tools"),
-            ),
-        ),
-    ),
-)
-
-# OpenRouter
-
-
-def _is_reasoning(request: ServerRequest) -> bool:
-    options = request.object("reasoning")
-    return bool(options) and options.get("enabled") is not False and options.get("effort") != "none"
-
-
-def _check_details(request: ServerRequest, context: CheckContext) -> Iterator[Violation]:
-    for at, message in _find_calling_turns(request):
-        details: list[Json] = message.get("reasoning_details") or []
-        where = f"/messages/{at}/reasoning_details"
-        if _is_reasoning(request) and not details:
-            yield Violation("Provider returned error: the reasoning before a tool call is missing", where)
-        if details and not context.recorded and not _is_genuine(details, request):
-            yield Violation("Provider returned error: invalid signature in reasoning_details", where)
-
-
-def _is_genuine(details: list[Json], request: ServerRequest) -> bool:
-    """Return whether the parts of one thought, as they were streamed or whole, have their signature."""
-    text = "".join(str(one.get("text") or "") for one in details)
-    signatures = [one["signature"] for one in details if one.get("signature")]
-    return len(signatures) == 1 and request.signer.judge(str(signatures[0]), text) == "genuine"
-
-
-def _build_router_error(rejection: ApiRejection, message: str) -> Json:
-    return {"code": rejection.status, "message": message, "metadata": {"provider_name": "Anthropic", "raw": message}}
-
-
-def _render_native_reason(reason: str) -> Json:
-    return {
-        "native_finish_reason": {"tool_calls": "tool_use", "stop": "end_turn"}.get(reason, reason),
-        "logprobs": None,
-    }
-
-
-_OPENROUTER = Server(
-    name="openrouter",
-    members={
-        "reasoning?": {
-            "effort?": StringEnum("none", "minimal", "low", "medium", "high", "xhigh"),
-            "max_tokens?": Number(int, 1),
-            "exclude?": bool,
-            "enabled?": bool,
-        },
-        "provider?": dict,
-        "include_reasoning?": bool,
-    },
-    thinks=_is_reasoning,
-    build_error=_build_router_error,
-    reasoning="reasoning",
-    signs_reasoning=True,
-    build_call_id=lambda call, place: f"toolu_bdrk_{_digits(call, place)[:24]}",
-    comment=b": OPENROUTER PROCESSING\n\n",
-    reply_members={"provider": "Anthropic"},
-    choice_members=_render_native_reason,
-    rules=(
-        Rule(
-            "openrouter.reasoning",
-            "While Claude thinks, messages with calls have their `reasoning_details`; these are unchanged.",
-            f"{_QUIRKS}; recorded: openai_chat/rig-0229 (the signature); error text: no source",
-            _check_details,
-        ),
-    ),
-)
-
-ROWS: tuple[Server, ...] = (_DEEPSEEK, _KIMI, _GLM, _QWEN, _VLLM, _OPENROUTER)
+VENDORS: tuple[Server, ...] = (_DEEPSEEK, _KIMI, _GLM, _QWEN)

@@ -9,8 +9,9 @@ from dragoman.simulator.apis import APIS, SERVERS
 from dragoman.simulator.apis.api import AcceptedRequest, ReplyMeta
 from dragoman.simulator.apis.conversation import Answer, Call, TokenSigner
 from dragoman.simulator.apis.rule import CheckContext, Violation
-from dragoman.simulator.apis.servers import RULES
-from dragoman.simulator.apis.servers.rows import ROWS
+from dragoman.simulator.apis.servers import ROWS, RULES
+from dragoman.simulator.apis.servers.hosts import HOSTS as ROUTERS
+from dragoman.simulator.apis.servers.vendors import VENDORS
 from shelf import exchanges, needs_shelf
 
 MODELS = {"deepseek": "deepseek-v4-flash", "kimi": "kimi-k2.6", "glm": "glm-5.2", "openrouter": "anthropic/claude-5"}
@@ -115,7 +116,7 @@ def test_a_body_that_is_no_request_is_rejected(server, body):
 
 def test_every_rule_has_an_example_and_every_server_a_row():
     assert {rule.name for rule in RULES} == {rule for _, rule, _ in REJECTED} | {"server.json"}
-    assert tuple(row.name for row in ROWS) == SERVERS
+    assert tuple(row.name for row in ROWS) == SERVERS == tuple(row.name for row in (*VENDORS, *ROUTERS))
     assert all(rule.says and rule.source for rule in RULES)
 
 
