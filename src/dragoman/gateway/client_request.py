@@ -22,7 +22,7 @@ from dragoman.interpreter.tool_errors import build_problem, find_all_faults
 from dragoman.interpreter.tools import are_valid, count_unproven_bytes
 from dragoman.interpreter.tools_cache import NO_PROOFS, ToolSet
 from dragoman.wire.duplicates import search_objects
-from dragoman.wire.json import Malformed, decode_distinct
+from dragoman.wire.json import Malformed, as_list, decode_distinct
 
 Framing = Literal["sse", "array"]
 CONVERSATION_HEADERS = frozenset({"x-dragoman-conversation", "x-stainless-retry-count", "idempotency-key"})
@@ -69,6 +69,26 @@ def require_distinct_keys(body: bytes) -> Any:
     if where is not None:
         raise build_duplicate_key_error(where)
     return value
+
+
+def is_native(value: Any, dialect: Dialect) -> bool:
+    """Return whether a decoded body has its dialect's history and tools, not those of the vendor's other API."""
+    if not isinstance(value, dict) or dialect.history not in value:
+        return False
+    body = cast("dict[str, Any]", value)
+    return "tools" not in body or not has_other_tools(body, dialect)
+
+
+def has_other_tools(body: dict[str, Any], dialect: Dialect) -> bool:
+    """Return whether a decoded body has functions, or a choice of one, in the format of the vendor's other API."""
+    nested = dialect.nests_functions
+    for tool in (*as_list(body.get("tools")), body.get("tool_choice")):
+        match tool:
+            case {"type": ("function" | "custom") as kind} if (kind in tool) is not nested:
+                return True
+            case _:
+                pass
+    return False
 
 
 class _RoutingFields(Struct):

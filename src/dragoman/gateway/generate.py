@@ -22,12 +22,12 @@ from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.model import UpstreamDeps, UpstreamModel
 from dragoman.gateway.passthrough import PassthroughRequest, build_outgoing, forward_request
 from dragoman.gateway.record import Record
-from dragoman.gateway.response_writer import UpstreamStream, write_reply
+from dragoman.gateway.response_writer import UpstreamStream, read_reply, send_whole
 from dragoman.gateway.retry import RetryLoop, RetryPolicy
 from dragoman.gateway.router import Routes, Target
 from dragoman.gateway.signatures import SignatureStore
 from dragoman.gateway.token_count import count_tokens
-from dragoman.gateway.upstream_call import UpstreamClient
+from dragoman.gateway.upstream_call import UpstreamClient, choose_api
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
 from dragoman.interpreter.choices import SeveralChoices
@@ -160,12 +160,15 @@ class Gateway:
 
     async def _answer_from(self, context: RequestContext, target: Target) -> None:
         """Call one upstream and write its reply; return its connection to the pool, or close it after an error."""
-        reply = await self._upstreams.open_reply(context, target)
+        target, losses = choose_api(context.request, target)
+        translation = await self._upstreams.translate(context.request, target, losses)
+        reply = await self._upstreams.send_translated(context, target, translation)
         try:
             if context.request.call.stream:
                 await UpstreamStream(reply, context).write()
             else:
-                await write_reply(reply, context)
+                body, response = await read_reply(reply, context)
+                await send_whole(body, response, context)
             reply.incoming.drain()
         except Problem as problem:
             if context.exchange.started:

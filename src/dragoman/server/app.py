@@ -2,7 +2,6 @@
 
 import asyncio
 from functools import partial
-from re import Pattern
 from typing import Any
 
 from dragoman.core.problems import Problem
@@ -13,6 +12,7 @@ from dragoman.gateway.client_request import (
     CONVERSATION_HEADERS,
     SMALL_BODY,
     ClientRequest,
+    is_native,
     read_call,
     require_distinct_keys,
 )
@@ -57,10 +57,6 @@ _UNPARSED_TYPES = (
     "text/csv",
 )
 """Content types of files, which are forwarded without being parsed."""
-
-
-_TOOLS = b'"tools"'
-_HEAD = 1024
 
 
 class App:
@@ -223,16 +219,18 @@ class App:
     ) -> tuple[ClientRequest, ConversationOptions | None]:
         """Parse a request for a model: its call, the options in path and headers, and the conversation it names."""
         options, body, headers = None, request.body, request.headers_by_name
+        dialect = dialect_named(path.dialect)
         if len(body) < SMALL_BODY:
             value = require_distinct_keys(body)
         else:
-            value = self._duplicate_keys.require_distinct(body, dialect_named(path.dialect))
+            value = self._duplicate_keys.require_distinct(body, dialect)
         strict = parse_strict(headers.get("x-dragoman-strict"), default=self._services.strict)
         losses = ()
-        if (other := self._find_other_format(value, path.dialect)) is not None:
-            body, losses = convert_request(Call(body), other, dialect_named(path.dialect), strict)
-        elif path.convert is not None and (path.other_tools is None or _has_tools(body, path.other_tools)):
-            body = path.convert(body)
+        if path.convert is not None and not is_native(value, dialect):
+            if (other := self._find_other_format(value, dialect)) is not None:
+                body, losses = convert_request(Call(body), other, dialect, strict)
+            else:
+                body = path.convert(body)
         if path.in_session:
             call, options = parse_session_request(body)
         elif path.in_url:
@@ -256,23 +254,15 @@ class App:
         )
         return client_request, options
 
-    def _find_other_format(self, value: Any, dialect: str) -> Dialect | None:
-        """Return the dialect whose history a body has instead of its endpoint's; None for an ordinary body."""
-        siblings = self._siblings.get(dialect)
-        if not siblings or not isinstance(value, dict) or DIALECTS[dialect].history in value:
+    def _find_other_format(self, value: Any, dialect: Dialect) -> Dialect | None:
+        """Return the dialect whose history a body has instead of its endpoint's, or None."""
+        if not isinstance(value, dict) or dialect.history in value:
             return None
-        return next((other for other in siblings if other.history in value), None)
+        return next((other for other in self._siblings[dialect.name] if other.history in value), None)
 
     def _select_headers(self, headers: Headers) -> Headers:
         """Return the headers that are forwarded to an upstream of the client's own dialect."""
         return tuple(header for header in headers if header[0] in self._forwarded_headers)
-
-
-def _has_tools(body: bytes, form: Pattern[bytes]) -> bool:
-    """Return whether a body has tools in a form. Most clients send the tools first or last."""
-    at = body.find(_TOOLS, 0, _HEAD)
-    at = at if at >= 0 else body.rfind(_TOOLS)
-    return at >= 0 and form.search(body, at) is not None
 
 
 def drop_key_from_target(target: str) -> str:
