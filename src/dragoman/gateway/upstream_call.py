@@ -6,7 +6,7 @@ Every error is raised as a `Problem` in the client's terms; see `errors`.
 from collections.abc import Callable, Collection, Coroutine
 from functools import partial
 from time import time
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct, structs
 
@@ -18,7 +18,11 @@ from dragoman.gateway.context import CallContext
 from dragoman.gateway.errors import Rejection, map_failure, map_rejection
 from dragoman.gateway.redact import credentials_of, redact_known
 from dragoman.gateway.router import Target
-from dragoman.gateway.signature_removal import remove_signatures, replace_rejected
+from dragoman.gateway.signature_removal import (
+    remove_recorded,
+    remove_signatures,
+    replace_rejected,
+)
 from dragoman.gateway.signatures import OwnerSigner, SignatureStore
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.upstream_connection import ConnectionFailure
@@ -50,6 +54,27 @@ class UpstreamReply(Struct, frozen=True):
         return Context(self.translation.request, self.translation.undo, now=int(time()), saves_signatures=saves)
 
 
+class LargeTranslator(Protocol):
+    """Translates requests with large bodies outside this process; see `large_bodies`."""
+
+    def translate(
+        self,
+        request: ClientRequest,
+        target: Target,
+        store: SignatureStore | None = None,
+        turn_functions: frozenset[str] = frozenset(),
+        losses: tuple[Loss, ...] = (),
+    ) -> Coroutine[Any, Any, Translation]:
+        """Translate a request as `translate` does."""
+        ...
+
+    async def map_rejection(
+        self, request: ClientRequest, target: Target, store: SignatureStore | None, rejection: Rejection
+    ) -> Problem:
+        """Return the error for a request that an upstream has rejected."""
+        ...
+
+
 class UpstreamClient:
     """Calls upstreams."""
 
@@ -58,17 +83,31 @@ class UpstreamClient:
         client: Client,
         signature_store: SignatureStore | None = None,
         turn_functions: frozenset[str] = frozenset(),
+        large_translator: LargeTranslator | None = None,
     ) -> None:
         self.http = client
         self.signature_store = signature_store
         self._turn_functions = turn_functions
         """What the gateway can run within a turn; a request that needs it raises `TurnFunctionsNeeded`."""
+        self._large_translator = large_translator
 
     def translate(
         self, request: ClientRequest, target: Target, losses: tuple[Loss, ...] = ()
     ) -> Coroutine[Any, Any, Translation]:
         """Translate a request with what is saved of it; `losses` are those of choosing the target."""
-        return translate(request, target, self.signature_store, self._turn_functions, losses)
+        run = self._find_translator(request)
+        return run(request, target, self.signature_store, self._turn_functions, losses)
+
+    def translate_unsigned(
+        self, request: ClientRequest, target: Target, losses: tuple[Loss, ...] = ()
+    ) -> Coroutine[Any, Any, Translation]:
+        """Translate a request without what is saved of it."""
+        return self._find_translator(request)(request, target, losses=losses)
+
+    def _find_translator(self, request: ClientRequest) -> Callable[..., Coroutine[Any, Any, Translation]]:
+        if request.is_large and self._large_translator is not None:
+            return self._large_translator.translate
+        return translate
 
     async def send_translated(self, context: CallContext, target: Target, translation: Translation) -> UpstreamReply:
         """Send a translated request; return when a successful reply has started.
@@ -89,13 +128,31 @@ class UpstreamClient:
             try:
                 incoming = await self.send(outgoing, target, translation, request)
             except Problem as problem:
-                plain = None if is_plain else await _translate_unsigned(request, target, translation, store, problem)
+                plain = (
+                    None if is_plain else await self._translate_rejected(request, target, translation, store, problem)
+                )
                 if plain is None:
                     raise
                 translation, is_plain = plain, True
             else:
                 record.losses = (*request.losses, *translation.losses) if request.losses else translation.losses
                 return UpstreamReply(target, translation, incoming, store)
+
+    async def _translate_rejected(
+        self,
+        request: ClientRequest,
+        target: Target,
+        rejected: Translation,
+        store: SignatureStore | None,
+        problem: Problem,
+    ) -> Translation | None:
+        """Return the translation without the signatures or the saved reasoning that `problem` rejects, or None."""
+        if store is not None:
+            if problem.status != 400:
+                return None
+            return replace_rejected(rejected, await self.translate_unsigned(request, target))
+        unsigned = remove_signatures(request, target, problem)
+        return await self.translate_unsigned(unsigned[0], target, unsigned[1]) if unsigned is not None else None
 
     async def send(
         self,
@@ -114,6 +171,8 @@ class UpstreamClient:
             return incoming
         body = redact_credentials(await read_body(incoming, target), outgoing)
         rejection = Rejection(incoming.status, incoming.headers, body)
+        if request.is_large and self._large_translator is not None:
+            raise await self._large_translator.map_rejection(request, target, self.signature_store, rejection)
         raise map_rejection(rejection, target, translation, request.dialect, request.call.body)
 
 
@@ -172,6 +231,9 @@ async def translate(
         if request.has_stored_history:
             call, repairs = pair_request(call, client_dialect, target.model)
             losses += repairs
+        if signature_store is not None and signature_store.knows(request.owner) and not target.is_exact:
+            call, removed = await remove_recorded(call, request, target, signature_store)
+            losses += removed
     elif signature_store is not None and target.signs:
         signer = signature_store.signer_for(request.owner)
     task = TranslationTask(
@@ -199,16 +261,6 @@ async def translate(
     except Problem as problem:
         raise explain_tools(problem, call, client_dialect) from None
     return structs.replace(translation, losses=(*losses, *translation.losses)) if losses else translation
-
-
-async def _translate_unsigned(
-    request: ClientRequest, target: Target, rejected: Translation, store: SignatureStore | None, problem: Problem
-) -> Translation | None:
-    """Return the translation without the signatures or the saved reasoning that `problem` rejects, or None."""
-    if store is not None:
-        return replace_rejected(rejected, await translate(request, target)) if problem.status == 400 else None
-    unsigned = remove_signatures(request, target, problem)
-    return await translate(unsigned[0], target, losses=unsigned[1]) if unsigned is not None else None
 
 
 async def translate_with_stored(
