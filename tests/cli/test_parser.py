@@ -25,27 +25,27 @@ def alone(tmp_path, monkeypatch):
 
 
 def attempt(monkeypatch, folder: Path, words: list[str], given: bytes) -> tuple[int, str]:
-    """Run the command; return its exit code and what it said on both outputs."""
+    """Run the command; return its exit code and what it printed on both outputs."""
     (folder / "stdin").write_bytes(given)
-    said = io.TextIOWrapper(io.BytesIO(), write_through=True)
+    printed = io.TextIOWrapper(io.BytesIO(), write_through=True)
     with (folder / "stdin").open(encoding="utf-8") as pipe:
         monkeypatch.setattr(sys, "stdin", pipe)
-        monkeypatch.setattr(sys, "stdout", said)
-        monkeypatch.setattr(sys, "stderr", said)
+        monkeypatch.setattr(sys, "stdout", printed)
+        monkeypatch.setattr(sys, "stderr", printed)
         try:
             code = main(words)
         except SystemExit as ended:
             code = ended.code
-    return code, said.buffer.getvalue().decode()
+    return code, printed.buffer.getvalue().decode()
 
 
 @pytest.mark.parametrize("wrong", WRONG_INPUTS, ids=lambda wrong: wrong.command)
 def test_a_wrong_input_gets_one_clear_message(alone, monkeypatch, wrong):
     for name, text in wrong.files.items():
         (alone / name).write_bytes(text)
-    code, said = attempt(monkeypatch, alone, shlex.split(wrong.command), wrong.given)
-    assert (code, wrong.message in said, "Traceback" in said) == (wrong.code, True, False), said
-    assert len([line for line in said.splitlines() if line.startswith("dragoman")]) <= 1
+    code, printed = attempt(monkeypatch, alone, shlex.split(wrong.command), wrong.given)
+    assert (code, wrong.message in printed, "Traceback" in printed) == (wrong.code, True, False), printed
+    assert len([line for line in printed.splitlines() if line.startswith("dragoman")]) <= 1
 
 
 def test_the_troubleshooting_page_has_every_message():
@@ -87,9 +87,9 @@ def test_every_help_has_examples(alone, capsys, verb):
 def test_an_unknown_option_shows_the_usage_of_its_command(alone, capsys):
     with pytest.raises(SystemExit):
         main(["doctor", "--modle", "x"])
-    said = capsys.readouterr().err
-    assert said.startswith("usage: dragoman doctor")
-    assert "did you mean --model?" in said
+    printed = capsys.readouterr().err
+    assert printed.startswith("usage: dragoman doctor")
+    assert "did you mean --model?" in printed
 
 
 def test_an_interrupt_ends_a_command_without_a_traceback(alone, monkeypatch):

@@ -32,8 +32,8 @@ def start(tmp_path, form: str, *, is_terminal: bool) -> str:
 
 
 def test_a_terminal_gets_a_line_for_each_thing_that_runs(tmp_path):
-    said = start(tmp_path, "auto", is_terminal=True)
-    assert said.splitlines()[1:] == [
+    printed = start(tmp_path, "auto", is_terminal=True)
+    assert printed.splitlines()[1:] == [
         f"configuration: {tmp_path}/dragoman.toml",
         "upstream google: gemini, key from MY_KEY",
         "upstream local: openai, no key",
@@ -45,13 +45,13 @@ def test_a_terminal_gets_a_line_for_each_thing_that_runs(tmp_path):
 @pytest.mark.parametrize(("form", "is_terminal"), [("auto", False), ("json", True), ("json", False)])
 def test_elsewhere_it_is_one_json_line(tmp_path, form, is_terminal):
     (line,) = start(tmp_path, form, is_terminal=is_terminal).splitlines()
-    told = json.loads(line)
-    assert (told["event"], told["models"], told["keys"]) == ("start", ["fast"], ["ci"])
-    assert told["upstreams"]["google"] == {"kind": "gemini", "key": "key from MY_KEY"}
-    assert told["simulated"] is False
+    fields = json.loads(line)
+    assert (fields["event"], fields["models"], fields["keys"]) == ("start", ["fast"], ["ci"])
+    assert fields["upstreams"]["google"] == {"kind": "gemini", "key": "key from MY_KEY"}
+    assert fields["simulated"] is False
 
 
-def test_no_secret_is_said(tmp_path):
+def test_no_secret_is_printed(tmp_path):
     for is_terminal in (False, True):
         assert not [
             secret for secret in VARIABLES.values() if secret in start(tmp_path, "auto", is_terminal=is_terminal)
@@ -60,13 +60,13 @@ def test_no_secret_is_said(tmp_path):
 
 def test_the_simulator_is_announced_only_when_it_stands_in_for_missing_keys(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    said = describe_start(load(None, {}), "http://127.0.0.1:1", is_terminal=True, environment={})
-    assert "configuration: the environment" in said
-    assert "the simulator answers, which is not a model: set GEMINI_API_KEY" in said
+    printed = describe_start(load(None, {}), "http://127.0.0.1:1", is_terminal=True, environment={})
+    assert "configuration: the environment" in printed
+    assert "the simulator answers, which is not a model: set GEMINI_API_KEY" in printed
     (tmp_path / "wanted.toml").write_text('[upstreams.sim]\nkind = "simulator"\n')
-    said = describe_start(load(tmp_path / "wanted.toml", {}), "http://127.0.0.1:1", is_terminal=True, environment={})
-    assert "stands" not in said
-    assert "is not a model" not in said
+    printed = describe_start(load(tmp_path / "wanted.toml", {}), "http://127.0.0.1:1", is_terminal=True, environment={})
+    assert "stands" not in printed
+    assert "is not a model" not in printed
 
 
 def test_scripts_find_the_address_on_standard_output_and_a_log_that_is_off_says_nothing(tmp_path, monkeypatch, capsys):

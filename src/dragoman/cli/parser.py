@@ -8,18 +8,6 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, TextIO
 
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
-_VENDORS = {
-    "openai": "chat",
-    "openai-chat": "chat",
-    "completions": "chat",
-    "chat-completions": "chat",
-    "openai-responses": "responses",
-    "anthropic": "messages",
-    "claude": "messages",
-    "google": "gemini",
-    "vertex": "gemini",
-}
-"""Dialects by names that people use for them."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -50,7 +38,9 @@ def read_dialect(known: Iterable[str], word: str) -> str:
     names = tuple(known)
     if word in names:
         return word
-    meant = _VENDORS.get(word.lower())
+    from dragoman.dialects import OTHER_NAMES  # noqa: PLC0415  importing the command loads no dialect
+
+    meant = OTHER_NAMES.get(word.lower())
     hint = f"; did you mean {meant}?" if meant in names else suggest(word, names)
     raise argparse.ArgumentTypeError(f"unknown dialect {word!r}; use {', '.join(names)}{hint}")
 

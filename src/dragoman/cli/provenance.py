@@ -73,9 +73,9 @@ def describe_start(
     stands_in = not configured and any(table.kind == SIMULATOR.name for table in config.upstreams.values())
     keys = [key.name for key in config.keys]
     if config.server.log_format == "json" or (config.server.log_format == "auto" and not is_terminal):
-        told = {"event": "start", "version": __version__, "config": config.source, "upstreams": upstreams}
-        told |= {"models": [*config.models], "keys": keys, "address": base_url, "simulated": stands_in}
-        return json.dumps(told, ensure_ascii=False) + "\n"
+        fields = {"event": "start", "version": __version__, "config": config.source, "upstreams": upstreams}
+        fields |= {"models": [*config.models], "keys": keys, "address": base_url, "simulated": stands_in}
+        return json.dumps(fields, ensure_ascii=False) + "\n"
     lines = [f"dragoman {__version__}", f"configuration: {config.source}"]
     lines += [f"upstream {name}: {each['kind']}, {each['key']}" for name, each in upstreams.items()]
     if stands_in:
@@ -113,14 +113,13 @@ def write_first_config(environment: Mapping[str, str]) -> Iterator[str]:
         yield from ("", f"[upstreams.{name}]", f"kind = {_to_toml(table.kind)}")
         kind = next((kind for kind in KINDS.values() if kind.found_as == name), None)
         if kind is None:
-            yield "# Not a model: set GEMINI_API_KEY or another key and replace this, for example by"
-            yield '# [upstreams.gemini], kind = "gemini" and api_key = "env:GEMINI_API_KEY".'
+            yield "# Not a model: set GEMINI_API_KEY, ANTHROPIC_API_KEY or OPENAI_API_KEY, and write this file again."
             continue
         for setting, variable in kind.variables.items():
             if value := getattr(table, setting):
                 yield f"{setting} = {_to_toml(f'env:{variable}' if setting in _SECRETS else value)}"
-    yield from ("", "[models]", "# Another name for a model, or a model for all names of a pattern:")
-    yield f'# "claude-*" = "{next(iter(read_upstreams(environment)))}/gemini-3-flash"'
+    yield from ("", "[models]", "# Another name for a model:")
+    yield f'# "fast" = "{next(iter(read_upstreams(environment)))}/NAME-OF-THE-MODEL"'
 
 
 def _describe_origin(name: str, table: UpstreamTable, environment: Mapping[str, str]) -> str:

@@ -26,7 +26,7 @@ def add_to(verbs: "_SubParsersAction[Parser]") -> None:
     mcp = verbs.add_parser(
         "mcp",
         help="run an MCP server on standard input and output",
-        examples=("claude mcp add dragoman -- dragoman mcp",),
+        examples=("dragoman mcp --config tools.toml",),
     )
     for each in (parser, mcp):
         add_config_option(each)

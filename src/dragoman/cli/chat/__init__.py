@@ -5,19 +5,16 @@ Exit code 0 is success, 1 a failed turn in non-interactive use, 2 a start-up err
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
-
-from dragoman.cli.parser import add_config_option
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
-    from dragoman.cli.parser import Parser
-
 _INTERRUPTED = 130
 
 
-def add_to(verbs: "_SubParsersAction[Parser]") -> None:
+def add_to(verbs: "_SubParsersAction[Any]") -> None:
     """Add the subcommand."""
     parser = verbs.add_parser(
         "chat",
@@ -28,7 +25,12 @@ def add_to(verbs: "_SubParsersAction[Parser]") -> None:
             "dragoman chat --once 'What is on https://example.com/ ?' --tools web_fetch",
         ),
     )
-    add_config_option(parser)
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml, ~/.config/dragoman/dragoman.toml)",
+    )
     parser.add_argument(
         "--model", default="", metavar="NAME", help="a model or an agent (default: the first configured)"
     )

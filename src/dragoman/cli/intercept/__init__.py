@@ -8,14 +8,11 @@ standard error, with exit code 2.
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from dragoman.cli.parser import add_config_option
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
-    from dragoman.cli.parser import Parser
     from dragoman.config import Config
 
 _USAGE = """dragoman intercept [options] -- COMMAND [ARGUMENT ...]
@@ -23,7 +20,7 @@ _USAGE = """dragoman intercept [options] -- COMMAND [ARGUMENT ...]
        dragoman intercept replay [options] FILE"""
 
 
-def add_to(verbs: "_SubParsersAction[Parser]") -> None:
+def add_to(verbs: "_SubParsersAction[Any]") -> None:
     """Add the subcommand."""
     parser = verbs.add_parser(
         "intercept",
@@ -31,7 +28,12 @@ def add_to(verbs: "_SubParsersAction[Parser]") -> None:
         usage=_USAGE,
         examples=("dragoman intercept -- python program.py", 'eval "$(dragoman intercept --print-env)"'),
     )
-    add_config_option(parser)
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml, ~/.config/dragoman/dragoman.toml)",
+    )
     parser.add_argument("--name", default="", help="an entry [intercept.NAME] or an upstream (default: all entries)")
     parser.add_argument(
         "--session", default="", metavar="ID", help="session of the program, if several use one entry (default: none)"
@@ -52,7 +54,7 @@ def add_to(verbs: "_SubParsersAction[Parser]") -> None:
         "replay", help="send a saved exchange again", examples=("dragoman intercept replay exchanges/0001.json --show",)
     )
     again.add_argument("file", type=Path, help="a file written by --save")
-    add_config_option(again, default=argparse.SUPPRESS)
+    again.add_argument("--config", type=Path, default=argparse.SUPPRESS, help="configuration file, as for serve")
     again.add_argument(
         "--came", action="store_true", help="send the program's original request, and apply the current rules to it"
     )
