@@ -22,7 +22,7 @@ from dragoman.gateway.context import CallContext
 from dragoman.gateway.record import Record
 from dragoman.gateway.redact import credentials_of, redact
 from dragoman.gateway.router import Target, default_model
-from dragoman.gateway.upstream_call import UpstreamClient, read_body
+from dragoman.gateway.upstream_call import UpstreamClient, read_body, translate
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.upstream_connection import ConnectionFailure, UntrustedCertificate
 from dragoman.interpreter.response import translate_response
@@ -81,7 +81,8 @@ async def _ask_model(target: Target, client: Client, messages: list[Any]) -> lis
     """Send messages to a model and return the content blocks of its reply."""
     body = json.encode({"model": target.model, "max_tokens": _MAX_TOKENS, "messages": messages, "tools": [_TOOL]})
     client_request = ClientRequest(dialect=_DIALECT, call=Call(body, target.model))
-    upstream_reply = await UpstreamClient(client).open_reply(CallContext(client_request, Record()), target)
+    translation, context = await translate(client_request, target), CallContext(client_request, Record())
+    upstream_reply = await UpstreamClient(client).send_translated(context, target, translation)
     reply = await read_body(upstream_reply.incoming, target)
     rendered = translate_response(reply, target.upstream.dialect, _DIALECT, upstream_reply.context)
     return json.decode(rendered.body)["content"]

@@ -5,7 +5,6 @@ line detects the dialect of a request with them.
 """
 
 from collections.abc import Callable, Mapping
-from re import Pattern
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -40,8 +39,6 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     """A stream is a JSON array unless `alt=sse` is set."""
     convert: Callable[[bytes], bytes] | None = None
     """Converts a body that some clients send in another format; None if the API has only one."""
-    other_tools: Pattern[bytes] | None = None
-    """Matches tools in another format, if `convert` changes only these; it is not called for other bodies."""
     in_url: bool = False
     """The path names the model and says whether the reply is streamed."""
     wrapped: bool = False

@@ -253,6 +253,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The prefixes of its call ids and reply ids."""
     history: str
     """The request member with the list of conversation items."""
+    nests_functions: bool = False
+    """The members of a tool are nested in one with the name of its type, as `{"type": "function", "function": {…}}`."""
     turns: ConversationFormat
     traits: tuple[tuple[str, Traits], ...]
     """What its models accept, by pattern of the model name. The first match wins; the last pattern is `*`."""

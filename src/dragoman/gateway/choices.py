@@ -21,7 +21,7 @@ from dragoman.gateway.record import Record
 from dragoman.gateway.response_writer import StreamWriter, read_reply, send_whole
 from dragoman.gateway.retry import RetryLoop, RetryPolicy, may_succeed_elsewhere
 from dragoman.gateway.router import Target
-from dragoman.gateway.upstream_call import UpstreamClient, UpstreamReply
+from dragoman.gateway.upstream_call import UpstreamClient, UpstreamReply, choose_api
 from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.choices import ChoiceMerger, SeveralChoices, split_request
 from dragoman.interpreter.signature_recorder import SignatureRecorder
@@ -119,12 +119,12 @@ class _ChoiceRun:
         """Translate the request for every choice, before any is sent."""
         request, record = self._context.request, self._context.record
         calls = split_request(request.call, self._dialect, several)
+        self._target, losses = choose_api(structs.replace(request, call=calls[0]), self._target)
         translated = {
-            call: await self._upstreams.translate(structs.replace(request, call=call), self._target)
+            call: await self._upstreams.translate(structs.replace(request, call=call), self._target, losses)
             for call in dict.fromkeys(calls)
         }
-        self._target = translated[calls[0]][0]
-        self._translations = [translated[call][1] for call in calls]
+        self._translations = [translated[call] for call in calls]
         self._choices = [
             ChoiceContext(structs.replace(request, call=call), Record(owner=record.owner, dialect=request.dialect))
             for call in calls

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Dialect
-from dragoman.gateway.client_request import SMALL_BODY, require_distinct_keys
+from dragoman.gateway.client_request import SMALL_BODY, has_other_tools, require_distinct_keys
 from dragoman.gateway.errors import build_body_error, build_duplicate_key_error
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.tools_cache import ToolSet
@@ -59,7 +59,8 @@ class DuplicateKeyChecker:
             return decode_and_search(body)
         if tools is None or not tools.is_distinct:
             value, where = decode_and_search(body)
-            if tools is not None and where is None:
+            # Tools in another format are converted, so they must be in the returned body.
+            if tools is not None and where is None and not has_other_tools(json.as_object(value), dialect):
                 tools.is_distinct = True
             return value, where
         return decode_and_search(json.encode({**members, _TOOLS: _PLACEHOLDER}))

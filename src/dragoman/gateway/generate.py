@@ -22,12 +22,12 @@ from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.model import UpstreamDeps, UpstreamModel
 from dragoman.gateway.passthrough import PassthroughRequest, build_outgoing, forward_request
 from dragoman.gateway.record import Record
-from dragoman.gateway.response_writer import UpstreamStream, write_reply
+from dragoman.gateway.response_writer import UpstreamStream, read_reply, send_whole
 from dragoman.gateway.retry import RetryLoop, RetryPolicy
 from dragoman.gateway.router import Routes, Target
 from dragoman.gateway.signatures import SignatureStore
 from dragoman.gateway.token_count import count_tokens
-from dragoman.gateway.upstream_call import UpstreamClient
+from dragoman.gateway.upstream_call import LargeTranslator, UpstreamClient, choose_api
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
 from dragoman.interpreter.choices import SeveralChoices
@@ -97,17 +97,19 @@ class Gateway:
         agents: ToolAgents | None = None,
         *,
         turn_answers: TurnAnswers | None = None,
+        large_translator: LargeTranslator | None = None,
     ) -> None:
         self.routes = routes
         self._agent_models: Mapping[str, str] = agents.models if agents is not None else {}
         self.catalogue = Catalogue(routes, client, self._agent_models)
         purposes = turn_answers.purposes if turn_answers is not None else frozenset[str]()
-        self._upstreams = UpstreamClient(client, signature_store, purposes)
+        self._upstreams = UpstreamClient(client, signature_store, purposes, large_translator)
         self._turn_answers = turn_answers
         self._settings = settings or GenerateSettings()
         self._retry = RetryLoop(self._settings.retry)
         # Functions cannot run in several choices at once.
-        choice_upstreams = UpstreamClient(client, signature_store) if purposes else self._upstreams
+        choice_upstreams = UpstreamClient(client, signature_store, large_translator=large_translator)
+        choice_upstreams = choice_upstreams if purposes else self._upstreams
         self._choices = ChoiceCalls(choice_upstreams, self._retry, self._settings.max_choices)
         self._agents = agents
         self.has_tools = agents is not None
@@ -160,12 +162,15 @@ class Gateway:
 
     async def _answer_from(self, context: RequestContext, target: Target) -> None:
         """Call one upstream and write its reply; return its connection to the pool, or close it after an error."""
-        reply = await self._upstreams.open_reply(context, target)
+        target, losses = choose_api(context.request, target)
+        translation = await self._upstreams.translate(context.request, target, losses)
+        reply = await self._upstreams.send_translated(context, target, translation)
         try:
             if context.request.call.stream:
                 await UpstreamStream(reply, context).write()
             else:
-                await write_reply(reply, context)
+                body, response = await read_reply(reply, context)
+                await send_whole(body, response, context)
             reply.incoming.drain()
         except Problem as problem:
             if context.exchange.started:

@@ -145,10 +145,10 @@ class UpstreamModel:
             completed = structs.replace(options, links=links)
             return translate_core_request(request, upstream.dialect, target.model, completed)
 
-        async def parse() -> PendingRequest:
+        def parse() -> PendingRequest:
             return PendingRequest(translate, find_unsigned_sections(request.messages) if signer is not None else ())
 
-        return await translate_with_stored(parse, options, target, signer)
+        return await translate_with_stored(parse(), parse, options, target, signer)
 
 
 class _ReplyReader:

@@ -27,12 +27,6 @@ SSE_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-contro
 _ARRAY_HEADERS = {"content-type": "application/json; charset=UTF-8", "cache-control": "no-cache"}
 
 
-async def write_reply(reply: UpstreamReply, context: RequestContext) -> None:
-    """Translate a whole upstream reply and send it."""
-    body, response = await read_reply(reply, context)
-    await send_whole(body, response, context)
-
-
 async def read_reply(reply: UpstreamReply, context: CallContext) -> tuple[bytes, Response]:
     """Read and translate a whole upstream reply; return the client's body and the reply in the core."""
     request, record = context.request, context.record

@@ -3,12 +3,14 @@
 Every error is raised as a `Problem` in the client's terms; see `errors`.
 """
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection, Coroutine
 from functools import partial
 from time import time
+from typing import Any, Protocol
 
 from msgspec import Struct, structs
 
+from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest, are_tools_validated, require_valid_tools
@@ -16,7 +18,11 @@ from dragoman.gateway.context import CallContext
 from dragoman.gateway.errors import Rejection, map_failure, map_rejection
 from dragoman.gateway.redact import credentials_of, redact_known
 from dragoman.gateway.router import Target
-from dragoman.gateway.signature_removal import remove_signatures, replace_rejected
+from dragoman.gateway.signature_removal import (
+    remove_recorded,
+    remove_signatures,
+    replace_rejected,
+)
 from dragoman.gateway.signatures import OwnerSigner, SignatureStore
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.upstream_connection import ConnectionFailure
@@ -48,6 +54,27 @@ class UpstreamReply(Struct, frozen=True):
         return Context(self.translation.request, self.translation.undo, now=int(time()), saves_signatures=saves)
 
 
+class LargeTranslator(Protocol):
+    """Translates requests with large bodies outside this process; see `large_bodies`."""
+
+    def translate(
+        self,
+        request: ClientRequest,
+        target: Target,
+        store: SignatureStore | None = None,
+        turn_functions: frozenset[str] = frozenset(),
+        losses: tuple[Loss, ...] = (),
+    ) -> Coroutine[Any, Any, Translation]:
+        """Translate a request as `translate` does."""
+        ...
+
+    async def map_rejection(
+        self, request: ClientRequest, target: Target, store: SignatureStore | None, rejection: Rejection
+    ) -> Problem:
+        """Return the error for a request that an upstream has rejected."""
+        ...
+
+
 class UpstreamClient:
     """Calls upstreams."""
 
@@ -56,78 +83,76 @@ class UpstreamClient:
         client: Client,
         signature_store: SignatureStore | None = None,
         turn_functions: frozenset[str] = frozenset(),
+        large_translator: LargeTranslator | None = None,
     ) -> None:
         self.http = client
         self.signature_store = signature_store
         self._turn_functions = turn_functions
         """What the gateway can run within a turn; a request that needs it raises `TurnFunctionsNeeded`."""
+        self._large_translator = large_translator
 
-    async def open_reply(self, context: CallContext, target: Target) -> UpstreamReply:
-        """Translate and send a request; return when a successful reply has started.
+    def translate(
+        self, request: ClientRequest, target: Target, losses: tuple[Loss, ...] = ()
+    ) -> Coroutine[Any, Any, Translation]:
+        """Translate a request with what is saved of it; `losses` are those of choosing the target."""
+        run = self._find_translator(request)
+        return run(request, target, self.signature_store, self._turn_functions, losses)
 
-        A request that cannot be translated is rejected before any upstream is called.
-        """
-        request = context.request
-        target, translation = await self.translate(request, target)
-        try:
-            return await self.send_translated(context, target, translation)
-        except Problem as problem:
-            unsigned = remove_signatures(request, target, problem)
-            if unsigned is None:
-                raise
-        translation = await translate(unsigned[0], target)
-        translation = structs.replace(translation, losses=(*unsigned[1], *translation.losses))
-        return await self.send_translated(context, target, translation)
+    def translate_unsigned(
+        self, request: ClientRequest, target: Target, losses: tuple[Loss, ...] = ()
+    ) -> Coroutine[Any, Any, Translation]:
+        """Translate a request without what is saved of it."""
+        return self._find_translator(request)(request, target, losses=losses)
 
-    async def translate(self, request: ClientRequest, target: Target) -> tuple[Target, Translation]:
-        """Translate a request; return it with its target, which is the other API if only that takes the request."""
-        other = target.other_api
-        if other is None:
-            return target, await self._translate(request, target)
-        dialect, traits = dialect_named(request.dialect), traits_for(target.upstream.dialect, target.model)
-        if not call_needs_other_api(request.call, dialect, traits):
-            return target, await self._translate(request, target)
-        translation = await self._translate(request, other)
-        loss = report_other_api(request.call.body, dialect, traits, other.upstream.dialect)
-        if request.strict:
-            reject_losses([loss], strict=request.strict)
-        return other, structs.replace(translation, losses=(loss, *translation.losses))
-
-    async def _translate(self, request: ClientRequest, target: Target) -> Translation:
-        return await translate(request, target, self._find_store(request, target), self._turn_functions)
-
-    def _find_store(self, request: ClientRequest, target: Target) -> SignatureStore | None:
-        """Return the store for what is signed; None if a request and its reply need none."""
-        # A client of the same dialect sends the signatures back itself.
-        return self.signature_store if target.signs and target.upstream.dialect != request.dialect else None
+    def _find_translator(self, request: ClientRequest) -> Callable[..., Coroutine[Any, Any, Translation]]:
+        if request.is_large and self._large_translator is not None:
+            return self._large_translator.translate
+        return translate
 
     async def send_translated(self, context: CallContext, target: Target, translation: Translation) -> UpstreamReply:
-        """Send a translated request; return when a successful reply has started."""
+        """Send a translated request; return when a successful reply has started.
+
+        If the upstream rejects signatures or saved reasoning in the history, it is sent once more without them.
+        """
         request, record, upstream = context.request, context.record, target.upstream
         is_translated = upstream.dialect != request.dialect
-        record.note_attempt(upstream.name, target.model)
+        # A client of the same dialect sends the signatures back itself.
+        store = self.signature_store if target.signs and is_translated else None
         headers = () if is_translated else request.headers
-
-        async def send(translation: Translation) -> Incoming:
+        is_plain = False
+        while True:
+            record.note_attempt(upstream.name, target.model)
             outgoing = await upstream.generate(translation.call, headers, translated=is_translated)
             if request.target:
                 outgoing = _add_query(outgoing, request.target)
-            return await self.send(outgoing, target, translation, request)
+            try:
+                incoming = await self.send(outgoing, target, translation, request)
+            except Problem as problem:
+                plain = (
+                    None if is_plain else await self._translate_rejected(request, target, translation, store, problem)
+                )
+                if plain is None:
+                    raise
+                translation, is_plain = plain, True
+            else:
+                record.losses = (*request.losses, *translation.losses) if request.losses else translation.losses
+                return UpstreamReply(target, translation, incoming, store)
 
-        store = self._find_store(request, target)
-        try:
-            incoming = await send(translation)
-        except Problem as problem:
-            if store is None or problem.status != 400:
-                raise
-            plain = replace_rejected(translation, await translate(request, target))
-            if plain is None:
-                raise
-            translation = plain
-            record.note_attempt(upstream.name, target.model)
-            incoming = await send(translation)
-        record.losses = (*request.losses, *translation.losses) if request.losses else translation.losses
-        return UpstreamReply(target, translation, incoming, store)
+    async def _translate_rejected(
+        self,
+        request: ClientRequest,
+        target: Target,
+        rejected: Translation,
+        store: SignatureStore | None,
+        problem: Problem,
+    ) -> Translation | None:
+        """Return the translation without the signatures or the saved reasoning that `problem` rejects, or None."""
+        if store is not None:
+            if problem.status != 400:
+                return None
+            return replace_rejected(rejected, await self.translate_unsigned(request, target))
+        unsigned = remove_signatures(request, target, problem)
+        return await self.translate_unsigned(unsigned[0], target, unsigned[1]) if unsigned is not None else None
 
     async def send(
         self,
@@ -146,6 +171,8 @@ class UpstreamClient:
             return incoming
         body = redact_credentials(await read_body(incoming, target), outgoing)
         rejection = Rejection(incoming.status, incoming.headers, body)
+        if request.is_large and self._large_translator is not None:
+            raise await self._large_translator.map_rejection(request, target, self.signature_store, rejection)
         raise map_rejection(rejection, target, translation, request.dialect, request.call.body)
 
 
@@ -170,22 +197,45 @@ def redact_credentials(body: bytes, outgoing: Outgoing) -> bytes:
     return redact_known(body.decode("latin-1"), credentials_of(outgoing)).encode("latin-1")
 
 
+def choose_api(request: ClientRequest, target: Target) -> tuple[Target, tuple[Loss, ...]]:
+    """Return the target that takes a request, and the loss if that is the other API of the upstream."""
+    other = target.other_api
+    if other is None:
+        return target, ()
+    dialect, traits = dialect_named(request.dialect), traits_for(target.upstream.dialect, target.model)
+    if not call_needs_other_api(request.call, dialect, traits):
+        return target, ()
+    loss = report_other_api(request.call.body, dialect, traits, other.upstream.dialect)
+    if request.strict:
+        reject_losses([loss], strict=request.strict)
+    return other, (loss,)
+
+
 async def translate(
     request: ClientRequest,
     target: Target,
     signature_store: SignatureStore | None = None,
     turn_functions: frozenset[str] = frozenset(),
+    losses: tuple[Loss, ...] = (),
 ) -> Translation:
-    """Translate a request for an upstream; every attempt starts from the client's own bytes."""
+    """Translate a request for an upstream; every attempt starts from the client's own bytes.
+
+    `losses` are those of choosing the target.
+    """
     upstream, client_dialect = target.upstream, dialect_named(request.dialect)
     upstream_dialect = dialect_named(upstream.dialect)
-    call, repairs = request.call, ()
+    call, signer = request.call, None
     if client_dialect is upstream_dialect:
         call = request.native or call
         require_readable(call, client_dialect, CACHES.tools)
         if request.has_stored_history:
             call, repairs = pair_request(call, client_dialect, target.model)
-    signer = signature_store.signer_for(request.owner) if signature_store is not None else None
+            losses += repairs
+        if signature_store is not None and signature_store.knows(request.owner) and not target.is_exact:
+            call, removed = await remove_recorded(call, request, target, signature_store)
+            losses += removed
+    elif signature_store is not None and target.signs:
+        signer = signature_store.signer_for(request.owner)
     task = TranslationTask(
         call,
         client_dialect,
@@ -202,39 +252,36 @@ async def translate(
         turn_functions=turn_functions,
     )
     try:
-        translation = await translate_with_stored(partial(_parse_valid, task), task, target, signer)
+        pending = parse_request(task)
+        if client_dialect is not upstream_dialect or task.text_calls:
+            parsed = pending.request or client_dialect.parse_request(call)
+            if not are_tools_validated(parsed, pending.tool_set):
+                await require_valid_tools(call, client_dialect, parsed, pending.tool_set)
+        translation = await translate_with_stored(pending, partial(parse_request, task), task, target, signer)
     except Problem as problem:
         raise explain_tools(problem, call, client_dialect) from None
-    return structs.replace(translation, losses=(*repairs, *translation.losses)) if repairs else translation
-
-
-async def _parse_valid(task: TranslationTask) -> ParsedRequest | PendingRequest:
-    """Parse a request, and validate its tools if it is translated."""
-    pending = parse_request(task)
-    if task.source is not task.target or task.text_calls:
-        parsed = pending.request or task.source.parse_request(task.call)
-        if not are_tools_validated(parsed, pending.tool_set):
-            await require_valid_tools(task.call, task.source, parsed, pending.tool_set)
-    return pending
+    return structs.replace(translation, losses=(*losses, *translation.losses)) if losses else translation
 
 
 async def translate_with_stored(
-    parse: Callable[[], Awaitable[ParsedRequest | PendingRequest]],
+    pending: ParsedRequest | PendingRequest,
+    parse: Callable[[], ParsedRequest | PendingRequest],
     options: TranslationTask | TranslationOptions,
     target: Target,
     signer: OwnerSigner | None,
 ) -> Translation:
-    """Parse and translate a request, with its saved signatures and reasoning and the fetched media of its links.
+    """Translate a parsed request, with its saved signatures and reasoning and the fetched media of its links.
 
     Most sections without a signature never had one. So a request is translated first, and unknown sections are looked
     up afterwards; it is parsed and translated again only if one is signed. In strict mode they are looked up first,
     because a missing signature is a loss and strict mode rejects losses.
     """
-    pending = await parse()
-    unknown = await _find_unknown_ids(pending, signer)
-    if options.strict and unknown and signer is not None:
-        await signer.look_up(unknown)
-        pending, unknown = await parse(), ()
+    unknown = ()
+    if signer is not None and (pending.has_answers or not signer.is_empty):
+        unknown = await _find_unknown_ids(pending, signer)
+        if options.strict and unknown:
+            await signer.look_up(unknown)
+            pending, unknown = parse(), ()
     try:
         translation = pending.translate(options.links)
     except MissingLinks as missing:
@@ -243,13 +290,13 @@ async def translate_with_stored(
         translation = await target.media_fetcher.translate_with_media(pending.translate, missing, options.links)
     if unknown and signer is not None and await signer.look_up(unknown):
         # The signatures are cached now; a call that could not be looked up is reported as a loss.
-        return await translate_with_stored(parse, options, target, None)
+        return await translate_with_stored(parse(), parse, options, target, None)
     return translation
 
 
-async def _find_unknown_ids(pending: ParsedRequest | PendingRequest, signer: OwnerSigner | None) -> list[str]:
+async def _find_unknown_ids(pending: ParsedRequest | PendingRequest, signer: OwnerSigner) -> list[str]:
     """Return the ids of sections that must be looked up: none for an owner of whom nothing is saved."""
-    if signer is None or (signer.is_empty and not (pending.has_answers and await signer.has_any())):
+    if signer.is_empty and not await signer.has_any():
         return []
     unsigned, unconfirmed = pending.unsigned, pending.unconfirmed
     return [*unconfirmed, *find_unknown_ids(unsigned, signer)] if unsigned or unconfirmed else []

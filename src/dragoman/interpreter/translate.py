@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 
 from dragoman.core.losses import Loss, Strict
 from dragoman.core.parts import Text
+from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.core.traits import TextCalls, Traits
 from dragoman.dialects.record import Call, Dialect, Tools
@@ -32,6 +33,7 @@ from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
 from dragoman.interpreter.translation import Links, SignatureLookup, Translation, TranslationTask
 from dragoman.interpreter.turns import CONTINUED
 from dragoman.interpreter.undo import NO_UNDO
+from dragoman.wire.json import MAX_NESTING, NESTED_TOO_DEEPLY, is_nested_too_deeply
 
 
 class Caches(Struct, frozen=True):
@@ -57,7 +59,6 @@ class ParsedRequest:
         self._task = task
         self._tools = caches.tools
         call, source = task.call, task.source
-        self._signer = task.signer
         if len(call.body) < 2 * caches.prefixes.min_bytes:
             self.request = source.parse_request(call, read_tools=self._read_tools)
             """The request as the client sent it, without stored signatures."""
@@ -68,12 +69,12 @@ class ParsedRequest:
     @property
     def has_answers(self) -> bool:
         """Whether the history has answers of a model."""
-        return any(message.role == "assistant" for message in self.request.messages)
+        return "assistant" in [message.role for message in self.request.messages]
 
     @cached_property
     def unsigned(self) -> Sequence[UnsignedSection]:
         """Sections in the new messages that came without signatures."""
-        return find_unsigned_sections(self._get_new_messages()) if self._signer is not None else ()
+        return find_unsigned_sections(self._get_new_messages()) if self._task.signer is not None else ()
 
     @property
     def unconfirmed(self) -> Collection[str]:
@@ -93,7 +94,8 @@ class ParsedRequest:
         task = self._task
         source, target = task.source, task.target
         traits = traits_for(target.name, task.model or self.request.model, "", task.server)
-        request = self._restore_signatures(traits)
+        signer = task.signer
+        request = self.request if signer is None or signer.is_empty else self._restore_signatures(traits, signer)
         ledger = open_request_ledger(source, task.call.body)
         whole = request
         if not request.messages or source.read_declared_tools is not None:
@@ -110,10 +112,10 @@ class ParsedRequest:
         call, losses = _render(adapted, traits, ledger, task)
         return Translation(call=call, losses=losses, undo=undo, request=request, tool_set=self.tool_set)
 
-    def _restore_signatures(self, traits: Traits) -> Request:
+    def _restore_signatures(self, traits: Traits, signer: SignatureLookup) -> Request:
         """Return the request with what its new messages came without; the cached prefix has that already."""
-        request, signer = self.request, self._signer
-        if signer is None or signer.is_empty or not self.unsigned:
+        request = self.request
+        if not self.unsigned:
             return request
         new = self._get_new_messages()
         signed = restore_signatures(new, self.unsigned, signer, traits)
@@ -158,6 +160,8 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
     Chat; without it the row is found by the model.
     """
     source_dialect, target_dialect = dialect_named(source), dialect_named(target)
+    if is_nested_too_deeply(call.body, MAX_NESTING):
+        raise Problem("invalid_request", NESTED_TOO_DEEPLY)
     task = TranslationTask(
         call, source_dialect, target_dialect, model, form, strict, signer, links, text_calls, cache_marks, server=server
     )

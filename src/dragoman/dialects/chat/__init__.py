@@ -37,7 +37,7 @@ def _is_message(message: Any) -> bool:
             return False
 
 
-_GENERATE = Endpoint(operation="generate", convert=compat.nest_tools, other_tools=compat.FLAT_TOOLS)
+_GENERATE = Endpoint(operation="generate", convert=compat.nest_tools)
 API = Api(
     paths=(ServedPath("/v1/chat/completions", _GENERATE),),
     other_paths=(rf"/v1/(?:{_OTHER_PATHS})(?:[/:].+)?",),
@@ -58,6 +58,7 @@ DIALECT = Dialect(
     call_prefix="call_",
     reply_prefix="chatcmpl-",
     history="messages",
+    nests_functions=True,
     turns=compat.TURNS,
     traits=ROWS,
     call_place=CallPlace(parts="tool_calls", name=("/function/name", "/custom/name")),

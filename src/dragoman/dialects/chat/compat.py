@@ -121,7 +121,7 @@ TURNS = ConversationFormat(
 )
 
 
-FLAT_TOOLS = re.compile(
+_FLAT_TOOLS = re.compile(
     rb'"tools"\s*:\s*\[\s*\{\s*"(?:(?:name|description|parameters|strict)"'
     rb'|type"\s*:\s*"(?:function|custom)"\s*,\s*"(?!function"|custom"))'
 )
@@ -130,7 +130,7 @@ FLAT_TOOLS = re.compile(
 
 def nest_tools(body: bytes) -> bytes:
     """Convert the tools and the tool choice of a request to this API's format, if they are in the Responses format."""
-    if FLAT_TOOLS.search(body) is None:
+    if _FLAT_TOOLS.search(body) is None:
         return body
     try:
         members = json.decode_object(body)

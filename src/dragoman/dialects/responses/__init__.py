@@ -30,14 +30,8 @@ def _build_stored_path(method: str, path: str, action: str) -> ServedPath:
 
 API = Api(
     paths=(
-        ServedPath(
-            "/v1/responses",
-            Endpoint(operation="generate", convert=compat.flatten_tools, other_tools=compat.NESTED_FUNCTION),
-        ),
-        ServedPath(
-            "/v1/responses/input_tokens",
-            Endpoint(operation="count", convert=compat.flatten_tools, other_tools=compat.NESTED_FUNCTION),
-        ),
+        ServedPath("/v1/responses", Endpoint(operation="generate", convert=compat.flatten_tools)),
+        ServedPath("/v1/responses/input_tokens", Endpoint(operation="count", convert=compat.flatten_tools)),
         ServedPath("/v1/conversations", Endpoint(operation="kept", action="conversations.create")),
         _build_stored_path("GET", _RESPONSE, "responses.retrieve"),
         _build_stored_path("DELETE", _RESPONSE, "responses.delete"),

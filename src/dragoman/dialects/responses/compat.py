@@ -141,20 +141,20 @@ TURNS = ConversationFormat(
 )
 
 
-NESTED_FUNCTION = re.compile(rb'"function"\s*:\s*\{')
+_NESTED_FUNCTION = re.compile(rb'"function"\s*:\s*\{')
 """Matches tools in the Chat format."""
 _TOOL_MEMBERS = ("tools", "tool_choice")
 
 
 def flatten_tools(body: bytes) -> bytes:
     """Convert the tools and the tool choice of a request to this API's format, if they are in the Chat format."""
-    if NESTED_FUNCTION.search(body) is None:
+    if _NESTED_FUNCTION.search(body) is None:
         return body
     try:
         members = json.decode_object(body)
         for name in _TOOL_MEMBERS:
             raw = members.get(name)
-            value = json.decode(raw) if raw is not None and NESTED_FUNCTION.search(bytes(raw)) is not None else None
+            value = json.decode(raw) if raw is not None and _NESTED_FUNCTION.search(bytes(raw)) is not None else None
             flat = _flatten(value)
             if flat != value:
                 body = set_member(body, name, json.encode(flat))
