@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from dragoman import __version__
-from dragoman.cli import chat, completion, configuration, doctor, intercept, serve, simulate, translate
+from dragoman.cli import chat, completion, configuration, doctor, intercept, mcp, serve, simulate, translate
 from dragoman.cli.parser import Parser, suggest
 
 _EXAMPLES = (
@@ -24,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-V", "--version", action="version", version=f"dragoman {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     serve.add_to(verbs)
+    mcp.add_to(verbs)
     translate.add_to(verbs, chosen=words[:1] == ["translate"])
     chat.add_to(verbs)
     intercept.add_to(verbs)

@@ -1,4 +1,4 @@
-"""`dragoman serve` and `dragoman mcp`: run the gateway, or an MCP server on standard input and output."""
+"""`dragoman serve`: run the gateway."""
 
 import argparse
 import contextlib
@@ -17,20 +17,13 @@ if TYPE_CHECKING:
 
 
 def add_to(verbs: "_SubParsersAction[Parser]") -> None:
-    """Add the subcommands."""
+    """Add the subcommand."""
     parser = verbs.add_parser(
         "serve",
         help="run the gateway",
         examples=("dragoman serve", "dragoman serve --port 9000", "dragoman serve --config prod.toml --workers 2"),
     )
-    mcp = verbs.add_parser(
-        "mcp",
-        help="run an MCP server on standard input and output",
-        examples=("dragoman mcp --config tools.toml",),
-    )
-    for each in (parser, mcp):
-        add_config_option(each)
-    mcp.set_defaults(run=run_mcp, parser=mcp)
+    add_config_option(parser)
     address = parser.add_mutually_exclusive_group()
     address.add_argument(
         "--listen", default="", metavar="HOST:PORT", help="address to listen on; overrides `listen` in [server]"
@@ -83,21 +76,3 @@ def announce(config: "Config", base_url: str) -> None:
         sys.stderr.write(describe_start(config, base_url, is_terminal=sys.stderr.isatty()))
     sys.stdout.write(f"dragoman listening on {base_url}\n")
     sys.stdout.flush()
-
-
-def run_mcp(options: argparse.Namespace) -> int:
-    """Serve MCP until the input ends and all requests are answered."""
-    import asyncio  # noqa: PLC0415  only for this verb
-
-    from dragoman.config import ConfigError, load  # noqa: PLC0415
-    from dragoman.core.problems import Problem  # noqa: PLC0415
-
-    try:
-        config = load(options.config)
-        from dragoman.server.runner import serve_mcp  # noqa: PLC0415  only for this verb
-
-        with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(serve_mcp(config))
-    except (ConfigError, OSError, Problem) as error:
-        return report_error(str(error))
-    return 0

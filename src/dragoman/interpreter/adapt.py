@@ -11,11 +11,12 @@ from msgspec import structs
 
 from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
-from dragoman.core.request import AnyTool, Message, Request, Sampling, Thinking, Tool, count_leading_systems
+from dragoman.core.request import AnyTool, Message, NativeTool, Request, Sampling, Thinking, Tool, count_leading_systems
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.cache_marks import limit_marks
+from dragoman.interpreter.deferred_tools import has_deferred, load_tools
 from dragoman.interpreter.foreign_fields import find_shared_fields, report_unknown
 from dragoman.interpreter.history import adapt_messages, arrange_turns
 from dragoman.interpreter.parameters import adapt_output, adapt_shared_value, adapt_thinking, disable_in_tool_loop
@@ -44,6 +45,7 @@ def adapt(
     """
     traits, ledger = adaptation.traits, adaptation.ledger
     undo: Undo | None = None
+    request = load_tools(request, adaptation) if _has_deferred(request.tools, adaptation) else request
     if traits.text_calls and (prompt := describe_tools(request, adaptation.source_issuer, traits, ledger)) is not None:
         request, undo = prompt.request, prompt.undo
     if traits.tools_elsewhere and any(isinstance(tool, Tool) for tool in request.tools):
@@ -61,7 +63,7 @@ def adapt(
     tools, choice = adapt_request_tools(request, adaptation)
     output = adapt_output(request, adaptation) if request.output is not None else None
     prefix, messages = NO_PREFIX, request.messages
-    if prefix_of is not None:
+    if prefix_of is not None and not adaptation.has_tool_search:
         prefix = prefix_of(adaptation.history_changes)
         messages = _drop_prefix(prefix, messages, adaptation)
     turns = adapt_turns(messages, adaptation, is_start=not prefix.messages)
@@ -93,6 +95,18 @@ def adapt(
         **changes,
     )
     return adapted, undo or adaptation.build_undo()
+
+
+def _has_deferred(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> bool:
+    """Return whether some tools are deferred; for an array of tools that is cached, that is known."""
+    known = adaptation.tool_set
+    is_cached = known is not None and known.tools is tools
+    if known is not None and is_cached and known.has_deferred is not None:
+        return known.has_deferred
+    found = any(type(tool) is NativeTool or tool.extras is not None for tool in tools) and has_deferred(tools)
+    if known is not None and is_cached:
+        known.has_deferred = found
+    return found
 
 
 def _can_force(traits: Traits, thinking: Thinking | None) -> bool:

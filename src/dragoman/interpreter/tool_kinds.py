@@ -43,8 +43,11 @@ def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
         reason = HOSTED_TOOL if _is_hosted(tool) else f"{UNKNOWN_TOOL}: {kind}" if kind else UNKNOWN_TOOL
         adaptation.ledger.report_dropped(tool.where, reason)
     elif json.peek(found.raw) != json.peek(tool.raw):
-        adaptation.ledger.report_approximated(tool.where, "replaced by the target's own tool of that kind")
-        for pointer in list_settings(tool):
+        # Every tool search finds the same tools, whatever it is called.
+        is_search = find_purpose(tool.raw) == "tool_search"
+        grade = "informational" if is_search else None
+        adaptation.ledger.report_approximated(tool.where, "replaced by the target's own tool of that kind", grade)
+        for pointer in [pointer for pointer in list_settings(tool) if not (is_search and pointer == "/name")]:
             adaptation.ledger.report_dropped(tool.where + pointer, "settings of a vendor's own tool are not translated")
     return found
 

@@ -26,7 +26,8 @@ IMPLIED = {
     "/service_tier": Implied(("auto", "default"), reasons.DEFAULT_TIER),
     "/stream_options/include_obfuscation": Implied((False,), reasons.NO_PADDING),
     "/top_logprobs": Implied((0,), reasons.NOTHING_EXTRA),
-    "/tools/#/defer_loading": Implied((False,), reasons.LOADED_AT_ONCE),
+    "/tools/#/defer_loading": Implied((True, False), reasons.LOADED_LATER),
+    "/tools/#/tools/#/defer_loading": Implied((True, False), reasons.LOADED_LATER),
     "/input/#/id": Implied((), "the id is only used in OpenAI's store; the item itself is sent", _ITEM_IDS),
     "/input/#/status": Implied(("completed", "failed"), "items in a request are treated as complete"),
     "/input/#/execution": Implied(("client",), "the client runs the search"),
@@ -99,8 +100,9 @@ VENDOR_TOOLS = {
         b'{"type":"code_interpreter","container":{"type":"auto"}}',
         ToolChoice(extras=Extras(NAME, {"": b'{"type":"code_interpreter"}'})),
     ),
+    "tool_search": VendorTool(("tool_search",), b'{"type":"tool_search"}'),
 }
-"""Hosted tools that other vendors have too: web search and code execution."""
+"""Hosted tools that other vendors have too: web search, code execution and tool search."""
 
 
 _HOSTED = frozenset(
