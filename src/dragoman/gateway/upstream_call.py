@@ -28,6 +28,7 @@ from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.core_request import TranslationOptions
+from dragoman.interpreter.deferred_tools import FEWEST_TOOLS, require_room
 from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.other_api import call_needs_other_api, report_other_api
 from dragoman.interpreter.passthrough import pair_request, require_readable
@@ -133,6 +134,7 @@ class UpstreamClient:
                 )
                 if plain is None:
                     raise
+                record.note_attempt_end("failed", problem)
                 translation, is_plain = plain, True
             else:
                 record.losses = (*request.losses, *translation.losses) if request.losses else translation.losses
@@ -172,8 +174,11 @@ class UpstreamClient:
         body = redact_credentials(await read_body(incoming, target), outgoing)
         rejection = Rejection(incoming.status, incoming.headers, body)
         if request.is_large and self._large_translator is not None:
-            raise await self._large_translator.map_rejection(request, target, self.signature_store, rejection)
-        raise map_rejection(rejection, target, translation, request.dialect, request.call.body)
+            problem = await self._large_translator.map_rejection(request, target, self.signature_store, rejection)
+        else:
+            problem = map_rejection(rejection, target, translation, request.dialect, request.call.body)
+        problem.cause = f"status {incoming.status}"
+        raise problem
 
 
 async def read_body(incoming: Incoming, target: Target) -> bytes:
@@ -227,7 +232,10 @@ async def translate(
     call, signer = request.call, None
     if client_dialect is upstream_dialect:
         call = request.native or call
-        require_readable(call, client_dialect, CACHES.tools)
+        tools = require_readable(call, client_dialect, CACHES.tools)
+        if len(tools) > FEWEST_TOOLS and not target.is_exact:
+            traits = traits_for(upstream.dialect, target.model, "", target.server)
+            require_room(tools, traits, turn_functions)
         if request.has_stored_history:
             call, repairs = pair_request(call, client_dialect, target.model)
             losses += repairs
