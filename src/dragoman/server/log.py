@@ -225,6 +225,8 @@ def open_log(config: Config, worker: int | None = None) -> Generator[Log]:
         raise ConfigError(config.source, "server.log", message) from None
     try:
         form, crashes_only = config.server.log_format, target == "off"
+        if form == "auto":
+            form = "text" if target == "stderr" and os.isatty(2) else "json"
         log = Log(
             lines.add,
             form=form,
