@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 SEARCHES = ("ToolSearch", "tool_search")
 
 
-def read_vault(received: Received) -> Answer | None:
+def find_word(received: Received) -> Answer | None:
     """Search for the tool if it is not declared, call it and report its result."""
     results = [result for turn in received.request.turns for result in turn.results]
     names = [tool.name for tool in received.request.tools]
@@ -35,7 +35,7 @@ def list_bodies(sandbox) -> list[bytes]:
 @pytest.mark.parametrize("upstream", ["gemini", "chat", "responses"])
 def test_claude_code_finds_one_of_121_tools(programs, stage, upstream):
     word = secrets.token_hex(8)
-    sandbox = stage({"*": upstream}, read_vault)
+    sandbox = stage({"*": upstream}, find_word)
     servers = {"vault": launch.vault(word, 120)}
     printed = launch.claude_code(sandbox, programs, "What is in the vault?", servers=servers)
     assert f"{word} behind the north door" in printed
@@ -45,7 +45,7 @@ def test_claude_code_finds_one_of_121_tools(programs, stage, upstream):
 @pytest.mark.parametrize("upstream", ["gemini", "anthropic", "chat"])
 def test_codex_finds_a_tool_with_its_own_search_under_a_name_it_knows(programs, stage, upstream):
     word = secrets.token_hex(8)
-    sandbox = stage({"*": upstream}, read_vault)
+    sandbox = stage({"*": upstream}, find_word)
     servers = {"vault": launch.vault(word, 20)}
     printed = launch.codex(sandbox, programs, "What is in the vault?", model="gpt-5.5", servers=servers)
     assert f"{word} behind the north door" in printed
@@ -54,7 +54,7 @@ def test_codex_finds_a_tool_with_its_own_search_under_a_name_it_knows(programs, 
 @pytest.mark.parametrize(("provider", "upstream"), [("openai-compatible", "chat"), ("anthropic", "chat")])
 def test_opencode_finds_one_of_150_tools_with_the_gateways_search(programs, stage, provider, upstream):
     word = secrets.token_hex(8)
-    sandbox = stage({"*": upstream}, read_vault)
+    sandbox = stage({"*": upstream}, find_word)
     servers = {"vault": launch.vault(word, 150)}
     printed = launch.opencode(sandbox, programs, "What is in the vault?", provider=provider, servers=servers)
     assert f"{word} behind the north door" in printed
