@@ -232,6 +232,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """The maximum length of `user`."""
     continues: bool = False
     speaker_names: bool = False
+    developer_role: bool = True
+    """A system message may have the role `developer` (Chat)."""
     result_names: bool = False
     """A tool result has the name of its tool."""
     failed_results: bool = False
