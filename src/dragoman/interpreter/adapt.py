@@ -19,7 +19,7 @@ from dragoman.interpreter.cache_marks import limit_marks
 from dragoman.interpreter.deferred_tools import has_deferred, load_tools
 from dragoman.interpreter.foreign_fields import find_shared_fields, report_unknown
 from dragoman.interpreter.history import adapt_messages, arrange_turns
-from dragoman.interpreter.parameters import adapt_output, adapt_shared_value, adapt_thinking, disable_in_tool_loop
+from dragoman.interpreter.parameters import adapt_output, adapt_shared_value, adapt_thinking, adapt_tool_loop
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.request_fields import adapt_identity, adapt_sampling, find_max_tokens
 from dragoman.interpreter.signature_envelopes import ENVELOPE_PREFIX, join_thoughts, open_envelopes
@@ -73,8 +73,8 @@ def adapt(
         turns = tuple(end_with_user(list(turns), ledger))
     if adaptation.has_cache_marks:
         turns = limit_marks(turns, traits, ledger)
-    if thinking is not None and thinking.mode == "enabled" and traits.thinking != "switch":
-        thinking = disable_in_tool_loop(turns, thinking, request, ledger)
+    if thinking is not None:
+        thinking = adapt_tool_loop(turns, thinking, request, adaptation)
     sampling = request.sampling
     if sampling != _NO_SAMPLING or traits.max_tokens_default is not None:
         sampling = adapt_sampling(sampling, adaptation, thinking)
