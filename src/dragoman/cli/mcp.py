@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman.cli.configuration import report_error
-from dragoman.guard import start_thread
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
@@ -80,6 +79,7 @@ def run_login(options: argparse.Namespace) -> int:
     import webbrowser  # noqa: PLC0415
 
     from dragoman.config import ConfigError  # noqa: PLC0415
+    from dragoman.guard import start_thread  # noqa: PLC0415
 
     def show(url: str) -> None:
         sys.stdout.write(f"open this address to sign in:\n{url}\n")
