@@ -151,6 +151,7 @@ GEMINI = {
     "given_ids": "[A-Za-z0-9]{8}|call_[0-9]{4,8}",
     "id_max": 64,
     "object_arguments": True,
+    "tools_max": 512,
     "native_mix": (("/toolConfig/includeServerSideToolInvocations", b"true"),),
     "allowed_subset": True,
     "thinking": "level",
@@ -188,6 +189,7 @@ def test_an_unknown_model_gets_the_last_row_of_its_dialect(dialect, row):
 
 
 OF_CHAT = {
+    "tools_max": 128,
     "max_tokens_member": "max_completion_tokens",
     "media": {"image", "document"},
     "reasoning_text": False,
@@ -206,6 +208,7 @@ OF_GPT_5 = {
     "unthinking_sampling": {"temperature", "top_p", "presence_penalty", "frequency_penalty"},
 }
 OF_RESPONSES_5 = {
+    "tools_max": 128,
     "media": {"image", "document"},
     "sampling": {"max_tokens"},
     "unthinking_sampling": {"temperature", "top_p"},
@@ -267,7 +270,7 @@ WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
         ("chat", "gemini-3-pro", "nobody", {"issuer": "google", "call_signatures": True, "efforts": EFFORTS[:5]}),
         ("chat", "claude-opus-5", "nobody", {"temperature_max": 1.0}),
         ("chat", "mistral-large", "nobody", {"id_exact": 9}),
-        ("responses", "gpt-audio", "nobody", WITHOUT_THINKING | {"custom_tools": False}),
+        ("responses", "gpt-audio", "nobody", WITHOUT_THINKING | {"custom_tools": False, "tools_max": 128}),
         ("responses", "gpt-4.1", "gpt-audio", {"media": {"image", "document"}, "verbosity": False}),
         ("chat", "gpt-6-astra", "gpt-6-luna", {"efforts": NEWEST[1:], "tools_elsewhere": RESPONSES_KIND}),
         ("chat", "gpt-6.1-sol", "gpt-6-astra", {}),

@@ -270,3 +270,34 @@ def test_only_true_defers_a_tool(value):
 def test_strict_all_refuses_a_tool_that_is_not_declared():
     with pytest.raises(Problem):
         translate(ask([SEARCH, *LATE]), "chat", strict="all")
+
+
+# Tools that programs call
+
+
+@pytest.mark.parametrize("target", ["chat", "gemini", "responses"])
+def test_a_tool_for_anthropics_programs_is_called_directly_and_that_is_reported(target):
+    tools = [make_tool("a", allowed_callers=["code_execution_20250825"]), make_tool("b", allowed_callers=["direct"])]
+    translation = translate(ask(tools), target, strict=True)
+    assert list_names(translation.call, target) == ["a", "b"]
+    losses = [(loss.where, loss.kind) for loss in translation.losses if "callers" in loss.where]
+    assert losses == [("/tools/0/allowed_callers", "dropped")]
+
+
+@pytest.mark.parametrize("target", ["chat", "gemini", "messages"])
+def test_a_tool_for_openais_programs_is_called_directly_and_that_is_reported(target):
+    function = {"type": "function", "name": "a", "parameters": {"type": "object"}, "strict": False}
+    tools = [{"type": "programmatic_tool_calling"}, {**function, "allowed_callers": ["programmatic"]}]
+    body = {"model": "m", "input": "q", "tools": tools}
+    translation = translate(body, target, source="responses", strict=True)
+    assert list_names(translation.call, target) == ["a"]
+    assert [loss.where for loss in translation.losses] == ["/tools/0", "/tools/1/allowed_callers"]
+
+
+def test_the_caller_of_a_call_in_the_history_is_an_informational_loss():
+    use = {"type": "tool_use", "id": "c1", "name": "a", "input": {}}
+    use["caller"] = {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": "ok"}
+    turns = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+    translation = translate(ask([make_tool("a")], turns), "chat", strict=True)
+    assert {loss.grade for loss in translation.losses} == {"informational"}

@@ -98,6 +98,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """A tool without arguments still has a schema."""
     native_tools: bool = True
     """The vendor's own tools may be combined with the client's."""
+    tools_max: int = 1_000_000
+    """How many tools a request may have; a namespace counts once where the target has namespaces."""
     tool_search: bool = False
     """The vendor runs a search for deferred tools."""
     native_mix: tuple[tuple[str, bytes], ...] = ()

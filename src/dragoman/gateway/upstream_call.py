@@ -28,6 +28,7 @@ from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.core_request import TranslationOptions
+from dragoman.interpreter.deferred_tools import FEWEST_TOOLS, require_room
 from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.other_api import call_needs_other_api, report_other_api
 from dragoman.interpreter.passthrough import pair_request, require_readable
@@ -227,7 +228,10 @@ async def translate(
     call, signer = request.call, None
     if client_dialect is upstream_dialect:
         call = request.native or call
-        require_readable(call, client_dialect, CACHES.tools)
+        tools = require_readable(call, client_dialect, CACHES.tools)
+        if len(tools) > FEWEST_TOOLS and not target.is_exact:
+            traits = traits_for(upstream.dialect, target.model, "", target.server)
+            require_room(tools, traits, turn_functions)
         if request.has_stored_history:
             call, repairs = pair_request(call, client_dialect, target.model)
             losses += repairs

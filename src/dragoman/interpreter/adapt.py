@@ -16,7 +16,7 @@ from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.cache_marks import limit_marks
-from dragoman.interpreter.deferred_tools import has_deferred, load_tools
+from dragoman.interpreter.deferred_tools import has_deferred, has_too_many, load_tools, require_search
 from dragoman.interpreter.foreign_fields import find_shared_fields, report_unknown
 from dragoman.interpreter.history import adapt_messages, arrange_turns
 from dragoman.interpreter.parameters import adapt_output, adapt_shared_value, adapt_thinking, adapt_tool_loop
@@ -45,7 +45,7 @@ def adapt(
     """
     traits, ledger = adaptation.traits, adaptation.ledger
     undo: Undo | None = None
-    request = load_tools(request, adaptation) if _has_deferred(request.tools, adaptation) else request
+    request = _load(request, adaptation)
     if traits.text_calls and (prompt := describe_tools(request, adaptation.source_issuer, traits, ledger)) is not None:
         request, undo = prompt.request, prompt.undo
     if traits.tools_elsewhere and any(isinstance(tool, Tool) for tool in request.tools):
@@ -95,6 +95,15 @@ def adapt(
         **changes,
     )
     return adapted, undo or adaptation.build_undo()
+
+
+def _load(request: Request, adaptation: Adaptation) -> Request:
+    """Return the request with the tools that the target gets now, if some are deferred or they are too many."""
+    if _has_deferred(request.tools, adaptation):
+        return load_tools(request, adaptation)
+    if len(request.tools) > adaptation.traits.tools_max and has_too_many(request.tools, adaptation.traits):
+        require_search(request, adaptation.ledger.find_pointer("tools"), adaptation.turn_functions)
+    return request
 
 
 def _has_deferred(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> bool:

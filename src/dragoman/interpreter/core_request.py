@@ -172,7 +172,10 @@ def _adapt_added_tools(request: Request, adaptation: Adaptation) -> tuple[AnyToo
     if not added:
         return request.tools
     adapted, _ = adapt_request_tools(Request(model=request.model, messages=(), tools=added), adaptation)
-    return (*(tool for tool in request.tools if tool not in added), *adapted)
+    by_pointer = {tool.where: tool for tool in adapted}
+    return tuple(
+        by_pointer.get(tool.where, tool) for tool in request.tools if not _is_added(tool) or tool.where in by_pointer
+    )
 
 
 def _alias_choice(choice: ToolChoice | None, alias: Callable[[str], str], request: Request) -> ToolChoice | None:

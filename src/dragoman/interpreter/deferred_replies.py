@@ -5,8 +5,8 @@ import re
 from msgspec import structs
 
 from dragoman.core.parts import FoundTools, ToolSearch
-from dragoman.core.request import NativeTool, Tool
-from dragoman.interpreter.deferred_tools import is_tool_search
+from dragoman.core.request import Tool
+from dragoman.interpreter.deferred_tools import is_tool_search, name_tool, searches_by_pattern
 from dragoman.interpreter.ids import hash_text
 from dragoman.interpreter.reply_adapter import ReplyAdapter
 from dragoman.interpreter.undo import qualify_name
@@ -27,22 +27,18 @@ def adapt_search_reply(part: ToolSearch | FoundTools, adapter: ReplyAdapter) -> 
     if isinstance(part, ToolSearch):
         return _adapt_query(part, adapter)
     names = [qualify_name(name, namespace) for namespace, name in (_restore(name, adapter) for name in part.names)]
-    found = [tool for tool in adapter.options.tools if isinstance(tool, Tool) and _qualify(tool) in names]
-    return structs.replace(part, names=tuple(names), tools=json.encode(adapter.client.write_tools(tuple(found))))
+    by_name = {name_tool(tool): tool for tool in adapter.options.tools if isinstance(tool, Tool)}
+    found = tuple(by_name[name] for name in names if name in by_name)
+    return structs.replace(part, names=tuple(names), tools=json.encode(adapter.client.write_tools(found)))
 
 
 def _adapt_query(search: ToolSearch, adapter: ReplyAdapter) -> ToolSearch:
     """Return the search as a regular expression if the client declared only the search by those."""
     searches = [tool for tool in adapter.options.tools if is_tool_search(tool)]
-    is_pattern = bool(searches) and all(isinstance(one, NativeTool) and b"_regex" in one.raw for one in searches)
-    if search.pattern or not is_pattern:
+    if search.pattern or not searches_by_pattern(searches):
         return search
     return structs.replace(search, query="|".join(map(re.escape, search.query.split())), pattern=True)
 
 
 def _restore(name: str, adapter: ReplyAdapter) -> tuple[str, str]:
     return adapter.options.names.get(name, ("", name))
-
-
-def _qualify(tool: Tool) -> str:
-    return qualify_name(tool.name, tool.namespace)

@@ -6,23 +6,31 @@ appended in the order in which the conversation names them, so that the tools of
 one before, and prompt caches stay valid.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from msgspec import structs
 
 from dragoman.core.parts import AnyPart, FoundTools, Text, ToolCall, ToolReference, ToolResult, ToolSearch
 from dragoman.core.request import AnyTool, Message, NativeTool, Request, Tool
+from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.ids import hash_text
 from dragoman.interpreter.tool_kinds import find_purpose
+from dragoman.interpreter.translation import TurnFunctionsNeeded
 from dragoman.interpreter.undo import qualify_name
 from dragoman.wire import json
 
 DEFER_LOADING = "/defer_loading"
 """The pointer of the field in a tool, in every dialect that has it."""
+FEWEST_TOOLS = 100
+"""No target is known that takes fewer tools."""
+PURPOSE = "tool_search"
+"""What a caller of the translation may run itself, if the target has no tool search or takes fewer tools."""
+_CALLERS = "/allowed_callers"
+_CALLED_DIRECTLY = "a tool for programs: the model calls it directly"
 _NOT_LOADED = "a deferred tool: it is declared when the conversation loads it"
 _LOADED_AT_ONCE = "a deferred tool: it is declared at once, because the target has no tool search"
 _NO_SEARCH = "the target has no tool search: every deferred tool is declared at once"
@@ -37,7 +45,7 @@ def is_deferred(tool: AnyTool) -> bool:
 
 def is_tool_search(tool: AnyTool) -> bool:
     """Return whether a tool is a tool search that its vendor runs."""
-    return isinstance(tool, NativeTool) and not tool.calls and find_purpose(tool.raw) == "tool_search"
+    return isinstance(tool, NativeTool) and not tool.calls and find_purpose(tool.raw) == PURPOSE
 
 
 def has_deferred(tools: Iterable[AnyTool]) -> bool:
@@ -58,11 +66,42 @@ def load_tools(request: Request, adaptation: Adaptation) -> Request:
             return request
         return structs.replace(request, tools=_drop_searches(request.tools, searches[1:], adaptation))
     if searches:
+        require_search(request, searches[0].where, adaptation.turn_functions)
         return structs.replace(request, tools=_declare_all(request.tools, searches, adaptation))
     tools, hidden = split_tools(request, adaptation.ledger.find_pointer("tools"))
     for tool in hidden:
         adaptation.ledger.report_dropped(tool.where, _NOT_LOADED, "informational")
     return structs.replace(request, tools=tools)
+
+
+def require_search(request: Request, where: str, turn_functions: Container[str]) -> None:
+    """Raise `TurnFunctionsNeeded` if the caller of the translation can run the search, and the model may call tools."""
+    choice = request.tool_choice
+    if PURPOSE in turn_functions and (choice is None or choice.mode != "none"):
+        raise TurnFunctionsNeeded(frozenset({PURPOSE}), where)
+
+
+def has_too_many(tools: Sequence[AnyTool], traits: Traits) -> bool:
+    """Return whether the target takes fewer tools."""
+    if len(tools) <= traits.tools_max or not traits.namespaces:
+        return len(tools) > traits.tools_max
+    groups = {tool.namespace for tool in tools if isinstance(tool, Tool)} - {""}
+    single = sum(not isinstance(tool, Tool) or not tool.namespace for tool in tools)
+    return single + len(groups) > traits.tools_max
+
+
+def require_room(tools: Sequence[AnyTool], traits: Traits, turn_functions: Container[str]) -> None:
+    """Raise `TurnFunctionsNeeded` if a target of the client's dialect takes fewer tools and the caller can search them.
+
+    A client that defers tools in its own dialect has its vendor search them.
+    """
+    if PURPOSE in turn_functions and has_too_many(tools, traits) and not has_deferred(tools):
+        raise TurnFunctionsNeeded(frozenset({PURPOSE}), tools[0].where.rpartition("/")[0])
+
+
+def searches_by_pattern(searches: Sequence[AnyTool]) -> bool:
+    """Return whether a client declares only a search by regular expressions."""
+    return bool(searches) and all(isinstance(one, NativeTool) and b"_regex" in one.raw for one in searches)
 
 
 def _drop_searches(
@@ -101,7 +140,7 @@ def split_tools(request: Request, place: str) -> tuple[tuple[AnyTool, ...], tupl
     late: dict[str, Tool] = {}
     early: list[AnyTool] = []
     for tool in request.tools:
-        name = qualify_name(tool.name, tool.namespace) if isinstance(tool, Tool) else ""
+        name = name_tool(tool) if isinstance(tool, Tool) else ""
         is_loaded_later = name in found and not tool.where.startswith(f"{place}/")
         if isinstance(tool, Tool) and (is_deferred(tool) or is_loaded_later):
             late[name] = tool
@@ -137,8 +176,16 @@ def _list_names(part: AnyPart) -> Iterator[str]:
 
 
 def adapt_tool_fields(tool: Tool, adaptation: Adaptation) -> Extras | None:
-    """Return the extra fields of a tool for the target: whether it is deferred. Report the others."""
-    drop_extras(tool, adaptation)
+    """Return the extra fields of a tool for the target: whether it is deferred. Report the others.
+
+    No two vendors run each other's programs that call tools, so a tool for programs is called by the model.
+    """
+    extras = tool.extras
+    if extras is not None and json.peek(extras.fields.get(_CALLERS, b"null")) not in (None, ["direct"]):
+        adaptation.ledger.report_dropped(tool.where + _CALLERS, _CALLED_DIRECTLY, "informational")
+        fields = {pointer: raw for pointer, raw in extras.fields.items() if pointer != _CALLERS}
+        extras = Extras(extras.dialect, fields)
+    drop_extras(tool if extras is tool.extras else structs.replace(tool, extras=extras), adaptation)
     if adaptation.has_tool_search and is_deferred(tool):
         return Extras(adaptation.traits.dialect, {DEFER_LOADING: b"true"})
     return None
@@ -178,11 +225,13 @@ def adapt_found_tools(part: FoundTools, _message: Message, adaptation: Adaptatio
 
 def _find_tools(names: Iterable[str], adaptation: Adaptation) -> tuple[Tool, ...]:
     """Return the adapted tools with these names of the client's."""
-    wanted = {tool.where for tool in adaptation.declared if isinstance(tool, Tool) and _qualify(tool) in names}
-    return tuple(tool for tool in adaptation.sent if isinstance(tool, Tool) and tool.where in wanted)
+    places = {name_tool(tool): tool.where for tool in adaptation.declared if isinstance(tool, Tool)}
+    sent = {tool.where: tool for tool in adaptation.sent if isinstance(tool, Tool)}
+    return tuple(sent[places[name]] for name in names if places.get(name) in sent)
 
 
-def _qualify(tool: Tool) -> str:
+def name_tool(tool: Tool) -> str:
+    """Return the name of a tool after its namespace and `__`, as searches name it."""
     return qualify_name(tool.name, tool.namespace)
 
 
@@ -191,7 +240,7 @@ def adapt_reference(part: ToolReference, _message: Message, adaptation: Adaptati
     if part.dialect == adaptation.traits.dialect:
         return part
     adaptation.ledger.report_approximated(part.where, "sent as text: the target declares the tool", "informational")
-    tool = next((one for one in adaptation.declared if isinstance(one, Tool) and _qualify(one) == part.name), None)
+    tool = next((one for one in adaptation.declared if isinstance(one, Tool) and name_tool(one) == part.name), None)
     if tool is None:
         return Text(text=describe_found(part.name, ""), where=part.where)
     name = adaptation.alias_tool(tool.name, tool.namespace)

@@ -28,6 +28,7 @@ NO_SEARCH = "neither the target nor the gateway can search the web for this requ
 """Why a web search is dropped."""
 _SEARCH = "search"
 """The purpose of a vendor's web search."""
+NO_PROGRAMS = "the target runs no programs that call tools: the model calls them directly"
 DECLARED = "declared as a function with the documented parameters"
 
 
@@ -38,6 +39,9 @@ def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
         if find_purpose(tool.raw) == _SEARCH:
             adaptation.missing[_SEARCH] = tool.where
             adaptation.ledger.report_dropped(tool.where, NO_SEARCH)
+            return None
+        if find_purpose(tool.raw) == "programs":
+            adaptation.ledger.report_dropped(tool.where, NO_PROGRAMS, "informational")
             return None
         kind = find_kind(tool)
         reason = HOSTED_TOOL if _is_hosted(tool) else f"{UNKNOWN_TOOL}: {kind}" if kind else UNKNOWN_TOOL

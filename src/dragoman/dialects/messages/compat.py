@@ -44,6 +44,7 @@ INFORMATIONAL = {
     "/messages/#/content/#/cache_control": reasons.CACHE_ONLY,
     "/messages/#/content/#/content/#/cache_control": reasons.CACHE_ONLY,
     "/tools/#/cache_control": reasons.CACHE_ONLY,
+    "/messages/#/content/#/caller": reasons.CALLER,
     "/tools/#/eager_input_streaming": "in which pieces the vendor streams arguments",
 }
 """Request fields whose loss is informational."""

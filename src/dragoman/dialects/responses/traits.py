@@ -52,7 +52,7 @@ _RESPONSES = Traits(
     unkept=_NOT_STORED,
     continues=True,
 )
-_RESPONSES_GPT = structs.replace(_RESPONSES, media=frozenset({"image", "document"}))
+_RESPONSES_GPT = structs.replace(_RESPONSES, tools_max=128, media=frozenset({"image", "document"}))
 _RESPONSES_REASONING = structs.replace(
     _RESPONSES_GPT,
     sampling=frozenset({"max_tokens"}),
@@ -75,7 +75,7 @@ _RESPONSES_NEWEST = structs.replace(
 )
 
 ROWS = (
-    ("gpt-*audio*", structs.replace(_RESPONSES, thinking="none", efforts=(), custom_tools=False)),
+    ("gpt-*audio*", structs.replace(_RESPONSES, tools_max=128, thinking="none", efforts=(), custom_tools=False)),
     ("gpt-4*", structs.replace(_RESPONSES_GPT, thinking="none", efforts=(), custom_tools=False, verbosity=False)),
     ("gpt-5-pro*", structs.replace(_RESPONSES_5, efforts=("high",))),
     ("gpt-[5-9]*-pro*", structs.replace(_RESPONSES_REASONING, efforts=("medium", "high", "xhigh"))),
