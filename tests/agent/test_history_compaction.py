@@ -106,6 +106,16 @@ def test_the_model_itself_can_sum_up():
     assert "it returned: 2" in asked_for.messages[0].parts[0].text
 
 
+def test_what_a_summary_takes_counts_in_tokens_and_cost():
+    alone = run_to_end(agent(Scripted([call("count", {"n": 1})], [Text(text="2")]), count, price=lambda *_: 1.0))
+    compaction = Compaction(summarise=summary_by(Scripted([Text(text="It was counted.")])), context=1, keep=0)
+    model = Scripted([call("count", {"n": 1})], [Text(text="2")])
+    ended = run_to_end(agent(model, count, compaction=compaction, price=lambda *_: 1.0))
+    assert (alone.statistics.turns, alone.statistics.cost) == (2, 2.0)
+    assert (ended.statistics.turns, ended.statistics.cost) == (2, 3.0)
+    assert (alone.statistics.tokens, ended.statistics.tokens) == (33, 44)
+
+
 def test_a_summary_that_fails_leaves_the_history_as_it_is():
     compaction = Compaction(summarise=summary_by(Scripted(Problem("overloaded", "x"))), context=10, keep=0)
     reached = run_to_end(agent(Scripted([call("count", {"n": 1})], [Text(text="2")]), count, compaction=compaction))

@@ -147,6 +147,7 @@ GEMINI = {
     "name_max": 128,
     "name_symbols": "_-.:",
     "name_first_digit": False,
+    "given_ids": "[A-Za-z0-9]{8}|call_[0-9]{4,8}",
     "id_max": 64,
     "object_arguments": True,
     "native_mix": (("/toolConfig/includeServerSideToolInvocations", b"true"),),

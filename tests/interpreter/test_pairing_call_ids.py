@@ -5,9 +5,15 @@ import json
 import pytest
 
 from dragoman.cli.job import TranslationJob, open_stream, perform
-from dragoman.core.parts import Text, ToolCall, ToolResult
+from dragoman.core.parts import Signature, Text, ToolCall, ToolResult
+from dragoman.core.traits import Traits
+from dragoman.dialects.record import Call
 from dragoman.interpreter.chunks import ChunkReader, read_chunks
+from dragoman.interpreter.ids import alias_id
 from dragoman.interpreter.pairing import add_ids, find_call_id, identify_parts
+from dragoman.interpreter.signature_recorder import digest_call
+from dragoman.interpreter.translate import translate_request
+from dragoman.interpreter.translation import SavedSignatures
 from interpreter.workbench import build_message, encode
 
 
@@ -150,3 +156,78 @@ def test_a_request_is_shown_with_ids():
     made, answered = (message["parts"][0] for message in json.loads(done.body)["messages"])
     assert made["id"] == answered["call_id"]
     assert made["id"].startswith("call_")
+
+
+# Ids that Gemini gave (recorded) and ids of others: OpenAI, Anthropic, Mistral, Kimi, Ollama, the gateway, a Gemini client's SDK.
+GIVEN = ("96c1su3s", "whZntcQw", "call_1421923")
+FOREIGN = (
+    "call_9q7TKHJVZ9bcdeZDPfghijkl",
+    "toolu_01A09q90qw90lq917835lq9",
+    "a1B2c3D4e",
+    "functions.read:0",
+    "call_8xq1",
+    "call_0123456789abcdef01234567",
+    "pyd_ai_cc6e16722f9a428db81532521a689ea7",
+)
+
+
+def ask_with_call(dialect, call_id):
+    if dialect == "chat":
+        call = {"id": call_id, "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        turns = [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": call_id, "content": "1"},
+        ]
+        return {"model": "m", "messages": turns}
+    if dialect == "responses":
+        called = {"type": "function_call", "call_id": call_id, "name": "f", "arguments": "{}"}
+        return {"input": [called, {"type": "function_call_output", "call_id": call_id, "output": "1"}], "model": "m"}
+    turns = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": call_id, "name": "f", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call_id, "content": "1"}]},
+    ]
+    return {"model": "m", "max_tokens": 9, "messages": turns}
+
+
+class Signer:
+    """What the store has for every call."""
+
+    scope = "one"
+    is_empty = False
+
+    def __init__(self, issuer):
+        self._issuer = issuer
+
+    def find_signatures(self, section_id):
+        return {digest_call("f", "{}"): SavedSignatures(Signature(self._issuer, "c2lnbmVk"))}
+
+
+def find_sent_ids(dialect, call_id, *, model="gemini-2.5-flash", form="", signer=None):
+    body = encode(ask_with_call(dialect, call_id))
+    sent = json.loads(translate_request(Call(body), dialect, "gemini", model=model, form=form, signer=signer).call.body)
+    parts = [part for turn in sent.get("request", sent)["contents"] for part in turn["parts"]]
+    return {part[kind].get("id", "") for part in parts for kind in ("functionCall", "functionResponse") if kind in part}
+
+
+@pytest.mark.parametrize("form", ["", "code_assist"])
+@pytest.mark.parametrize("dialect", ["chat", "responses", "messages"])
+def test_an_older_gemini_gets_back_the_ids_that_gemini_gave_and_no_others(dialect, form):
+    for call_id in GIVEN:
+        assert find_sent_ids(dialect, call_id, form=form) == {call_id}
+    for call_id in FOREIGN:
+        assert find_sent_ids(dialect, call_id, form=form) == {""}
+
+
+def test_a_signed_call_has_an_id_of_its_vendor_unless_the_gateway_generated_it():
+    for issuer, sent in (("google", "made-by-9"), ("openai", "")):
+        assert find_sent_ids("chat", "made-by-9", signer=Signer(issuer)) == {sent}
+    assert find_sent_ids("chat", "call_0123456789abcdef01234567", signer=Signer("google")) == {""}
+
+
+def test_a_newer_gemini_gets_ids_of_any_origin():
+    for call_id in GIVEN + FOREIGN:
+        assert find_sent_ids("messages", call_id, model="gemini-3-flash") == {
+            alias_id(call_id, Traits(dialect="gemini", id_max=64))
+        }

@@ -55,7 +55,7 @@ def test_a_generated_id_depends_on_the_reply():
 @pytest.mark.parametrize(
     ("arguments", "complete", "why"),
     [
-        ("[1]", True, "the call's arguments are not a JSON object"),
+        ("[1]", True, "the call's arguments are not a JSON object, or nested too deeply"),
         ('{"a":', False, "the call was cut off inside its arguments"),
     ],
 )

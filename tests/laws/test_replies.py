@@ -21,7 +21,10 @@ from laws.documents import DIALECTS
 from laws.replies import COUNTED_TOGETHER, INCIDENTAL, RARE, canaries, distinct_replies, shape, survives
 from shelf import needs_shelf
 
-UNTOLD_ONLY_WHOLE = {"the call was cut off inside its arguments", "the call's arguments are not a JSON object"}
+UNTOLD_ONLY_WHOLE = {
+    "the call was cut off inside its arguments",
+    "the call's arguments are not a JSON object, or nested too deeply",
+}
 """A stream may already have sent the start of the call when the problem becomes known."""
 PAIRS = [(s, t) for s in DIALECTS for t in DIALECTS if s != t]
 

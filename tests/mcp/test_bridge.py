@@ -97,6 +97,9 @@ def test_an_error_of_a_tool_is_a_failed_result():
     assert (result.failed, result.content) == (True, (Text(text="no such file"),))
 
 
+TWO_BLOCKS = '{"content":[{"type":"text","text":"hello"},{"type":"text","text":"b"}]}'
+
+
 @pytest.mark.parametrize(
     ("blocks", "structured", "result"),
     [
@@ -106,6 +109,11 @@ def test_an_error_of_a_tool_is_a_failed_result():
         (texts("about a"), {"a": 1}, ["about a", '{"a":1}']),
         (texts("hello"), {"result": "hello"}, ["hello"]),
         (texts("3"), {"result": 3}, ["3"]),
+        (texts("hello"), {"content": "hello"}, ["hello"]),
+        (texts("hello"), {"content": texts("hello")}, ["hello"]),
+        (texts("a", "b"), {"content": texts("a", "b")}, ["a", "b"]),
+        (texts("hello"), {"content": texts("hello", "b")}, ["hello", TWO_BLOCKS]),
+        (texts('```json\n{"a": 1}\n```'), {"a": 1}, ['{"a":1}']),
         (texts("x", '{"b": 2}'), {"result": ["x", {"b": 2}]}, ["x", '{"b": 2}']),
         (texts("x"), {"result": ["x", "y"]}, ["x", '{"result":["x","y"]}']),
         (texts("x"), {"result": "x", "more": 1}, ["x", '{"result":"x","more":1}']),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import strategies
+from dragoman.wire import json as wire
 from dragoman.wire import pointer
 from dragoman.wire.json import (
     Malformed,
@@ -175,3 +176,32 @@ def test_an_array_is_returned_as_it_is():
 @pytest.mark.parametrize(("members", "text"), [({"a": "b"}, "b"), ({"a": 1}, ""), ({"a": None}, ""), ({}, "")])
 def test_only_a_string_is_the_text_of_a_member(members, text):
     assert get_text(members, "a") == text
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":', '[1,{"b":"}]","c":'])
+def test_nesting_is_counted_in_objects_and_arrays_but_not_in_strings(opening):
+    per_round = opening.count("[") + opening.count("{")
+    closing = "".join({"[": "]", "{": "}"}[mark] for mark in reversed(opening) if mark in "[{")
+
+    def nest(levels):
+        rounds, left = divmod(levels, per_round)
+        return "[" * left + opening * rounds + '"[{[{\\"[{[{"' + closing * rounds + "]" * left
+
+    for limit in (wire.MAX_NESTING, wire.MAX_REPLY_NESTING):
+        text = nest(limit)
+        assert not wire.is_nested_too_deeply(text, limit)
+        assert wire.is_nested_too_deeply(nest(limit + 1), limit)
+        assert wire.is_nested_too_deeply(nest(limit + 1).encode(), limit)
+    assert wire.is_json(nest(wire.MAX_REPLY_NESTING))
+    assert not wire.is_json(nest(wire.MAX_REPLY_NESTING + 1))
+
+
+@pytest.mark.parametrize("more", [b"1", b"1e999", b'"' + b"x" * (1 << 20) + b'"', b"[" + b"[],{}," * 500 + b"1]"])
+def test_a_body_is_accepted_to_the_nesting_limit_and_no_deeper(more):
+    for opening, closing in ((b"[", b"]"), (b'{"a":', b"}")):
+        deepest = wire.MAX_NESTING - 1
+        wire.decode_distinct(b'{"a":%b,"b":%b}' % (more, opening * deepest + b"1.5" + closing * deepest))
+        wire.decode_distinct(b'{"a":%b,"b":%b}' % (more, opening * (deepest - 1) + b"{}" + closing * (deepest - 1)))
+        for levels in (deepest + 1, 500):
+            with pytest.raises(wire.Malformed, match="at most 200 levels"):
+                wire.decode_distinct(b'{"a":%b,"b":%b}' % (more, opening * levels + b"1.5" + closing * levels))

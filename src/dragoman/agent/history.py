@@ -178,10 +178,10 @@ def _find_result_ids(messages: Sequence[Message]) -> set[str]:
     return {part.call_id for message in messages for part in message.parts if isinstance(part, ToolResult)}
 
 
-async def summarise_messages(middle: tuple[Message, ...], summarise: Summarise) -> str:
-    """Return a summary of the middle of a history."""
+async def summarise_messages(middle: tuple[Message, ...], summarise: Summarise) -> str | Response:
+    """Return a summary of the middle of a history; if a model writes it, its whole reply, which has the usage."""
     with wrap_errors("the summary"):
-        summary = summarise(middle)
+        summary = summarise.write(middle) if isinstance(summarise, ModelSummary) else summarise(middle)
         return await summary if inspect.isawaitable(summary) else summary
 
 
@@ -194,22 +194,40 @@ def replace_with_summary(
     return (*history[:begin], Message(role="user", parts=(Text(text=text),)), *history[end:])
 
 
-def summary_by(model: Model, name: str = "") -> Summarise:
-    """Return a function that summarises with a model; `name` is the model name of the request."""
+class ModelSummary:
+    """Summarises with a model."""
 
-    async def summarise(messages: tuple[Message, ...]) -> str:
+    def __init__(self, model: Model, name: str) -> None:
+        self._model = model
+        self._name = name
+
+    async def __call__(self, messages: tuple[Message, ...]) -> str:
+        """Return a summary of messages."""
+        return read_summary(await self.write(messages))
+
+    async def write(self, messages: tuple[Message, ...]) -> Response:
+        """Return the model's reply, whose text is the summary."""
         question = Message(role="user", parts=(Text(text=_SUMMARY_PROMPT),))
         collector = Collector()
         # The history is sent as one text: calls in it would need their tools, and a model with tools uses them.
         transcript = Message(role="user", parts=(Text(text=_render_transcript(messages)),))
-        request = Request(model=name, messages=(transcript, question), stream=True)
-        async with closing(model(request)) as events:
+        request = Request(model=self._name, messages=(transcript, question), stream=True)
+        async with closing(self._model(request)) as events:
             async for event in events:
                 collector.feed(event)
-        parts = collector.response().parts
-        return "".join(part.text for part in parts if isinstance(part, Text))
+        return collector.response()
 
-    return summarise
+
+def summary_by(model: Model, name: str = "") -> Summarise:
+    """Return a function that summarises with a model; `name` is the model name of the request."""
+    return ModelSummary(model, name)
+
+
+def read_summary(summary: str | Response) -> str:
+    """Return the text of a summary."""
+    if isinstance(summary, str):
+        return summary
+    return "".join(part.text for part in summary.parts if isinstance(part, Text))
 
 
 def _render_transcript(messages: Sequence[Message]) -> str:

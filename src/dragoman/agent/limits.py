@@ -35,7 +35,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     seconds: float | None = None
     """The time limit of the whole run, including waits for approval."""
     tokens: int | None = None
-    """Input and output tokens of all turns together."""
+    """Input and output tokens of all turns and summaries together."""
     cost: float | None = None
     """The cost limit, in the currency of the agent's `price`."""
     calls: int | None = None
@@ -56,9 +56,9 @@ class Statistics(Struct, frozen=True, kw_only=True):
     """Calls that have a result, whether they were run or refused."""
     failed: int = 0
     usage: Usage = Usage()
-    """The usage of all turns together."""
+    """The usage of all turns and summaries together."""
     cost: float | None = None
-    """The cost of all turns; None if no price is known."""
+    """The cost of all turns and summaries; None if no price is known."""
     seconds: float = 0.0
 
     @property

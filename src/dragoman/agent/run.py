@@ -23,6 +23,7 @@ from dragoman.agent.history import (
     build_assistant_message,
     build_result_message,
     find_cut,
+    read_summary,
     replace_with_summary,
     summarise_messages,
     unfold_turns,
@@ -262,16 +263,20 @@ class Run:
                 await self._runtime.emit(event)
         turn.set_parts(response.parts)
         await self._recorder.add(self._run, build_assistant_message(turn.parts))
+        self._statistics = structs.replace(self._statistics, turns=number)
+        self._count_usage(response)
+        return response
+
+    def _count_usage(self, response: Response) -> None:
+        """Add the tokens and the cost of a turn or a summary."""
         usage, price = response.usage, self._config.price
         with wrap_errors("the price"):
             cost = price(response.model, usage) if price is not None and usage is not None else None
         self._statistics = structs.replace(
             self._statistics,
-            turns=number,
             usage=add_usage(self._statistics.usage, usage),
             cost=self._statistics.cost if cost is None else (self._statistics.cost or 0) + cost,
         )
-        return response
 
     async def _end_turn(self, turn: ModelTurn, response: Response) -> None:
         self._add_to_history(turn)
@@ -307,7 +312,10 @@ class Run:
             summary = await self._runtime.step(key, lambda: summarise_messages(middle, compaction.summarise))
         except Problem:
             return False  # the history is still complete; the model may accept it, or reject it itself
-        self._history = replace_with_summary(before, (begin, end), summary, untrusted=self._admission.untrusted)
+        if isinstance(summary, Response):
+            self._count_usage(summary)
+        text = read_summary(summary)
+        self._history = replace_with_summary(before, (begin, end), text, untrusted=self._admission.untrusted)
         await self._recorder.replace(self._run, self._history)
         await self._runtime.emit(Compacted(before=len(before), after=len(self._history)))
         return True

@@ -74,6 +74,9 @@ class Traits(Struct, frozen=True, kw_only=True):
     id_template: str = ""
     """Call ids have this form, with the name and the number of the call in the conversation (Kimi's models)."""
     sends_ids: bool = True
+    """Call ids of any origin are sent; else only those that the vendor gave."""
+    given_ids: str = ""
+    """A pattern of the ids that the vendor gives; those of calls that it signed may have other forms."""
     object_arguments: bool = False
     """Arguments are a JSON object on the wire, so text that is not one cannot be sent."""
     custom_tools: bool = False

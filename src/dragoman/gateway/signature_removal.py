@@ -1,16 +1,59 @@
-"""Removes what an upstream rejects: signatures of a request of its own dialect, and what the gateway has restored."""
+"""Removes signatures that an upstream rejects, or would reject, from a request of its own dialect.
+
+Those are what it rejected, or what the store recorded for another vendor. What the gateway has restored in a translated
+request is removed too if the upstream rejects it.
+"""
+
+import re
 
 from msgspec import structs
 
 from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
+from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.router import Target
-from dragoman.interpreter.passthrough import remove_rejected_signatures
+from dragoman.gateway.signatures import SignatureStore
+from dragoman.interpreter.loss_report import reject_losses
+from dragoman.interpreter.passthrough import remove_recorded_signatures, remove_rejected_signatures
 from dragoman.interpreter.translation import Translation
 
 _REJECTED = Loss("", "the upstream rejected the saved reasoning: the request is sent without it", "dropped")
+
+
+_CALL_ID = re.compile(rb'"(?:id|call_id)"\s*:\s*"([^"\\]{1,256})"')
+
+
+async def remove_recorded(
+    call: Call, request: ClientRequest, target: Target, store: SignatureStore
+) -> tuple[Call, tuple[Loss, ...]]:
+    """Return the request without the signatures that the store recorded for another vendor, and the losses.
+
+    They are found by the ids of the calls of the request, with one query, if it has signatures.
+    """
+    dialect = dialect_named(request.dialect)
+    if dialect.capabilities.call_issuers:
+        return call, ()  # the signatures of other vendors have a field of their own
+    field = dialect.pointers["part.signature"][0].rpartition("/")[2]
+    if b'"%b"' % field.encode() not in call.body:
+        return call, ()
+    ids = list(dict.fromkeys(found.decode("utf-8", "replace") for found in _CALL_ID.findall(call.body)))
+    signer = store.signer_for(request.owner)
+    if unknown := [call_id for call_id in ids if signer.find_signatures(call_id) is None]:
+        await signer.look_up(unknown)
+    issuers: dict[str, str] = {}
+    for call_id in ids:
+        for saved in (signer.find_signatures(call_id) or {}).values():
+            for signature in (saved.call, *(one.signature for one in saved.placed)):
+                if signature is not None and signature.issuer != dialect.issuer:
+                    issuers[signature.value] = signature.issuer
+    removed = remove_recorded_signatures(call, dialect, target.model, issuers) if issuers else None
+    if removed is None:
+        return call, ()
+    if request.strict:
+        reject_losses(removed[1], strict=request.strict)
+    return removed
 
 
 def remove_signatures(

@@ -68,15 +68,19 @@ class SignatureStore:
 
     def signer_for(self, owner: str) -> OwnerSigner:
         """Return the signer that finds the signatures of an owner."""
-        return OwnerSigner(owner, self._cache, self, owner not in self._owners)
+        return OwnerSigner(owner, self._cache, self, not self.knows(owner))
 
     async def has_any(self, owner: str) -> bool:
         """Return whether something is saved for an owner; only a positive answer is cached."""
-        if owner in self._owners:
+        if self.knows(owner):
             return True
         with contextlib.suppress(Unavailable):
             if await self._table.has_any(owner):
                 self._add_owner(owner)
+        return owner in self._owners
+
+    def knows(self, owner: str) -> bool:
+        """Return whether this process has seen that something is saved for an owner, without asking the store."""
         return owner in self._owners
 
     def _add_owner(self, owner: str) -> None:

@@ -18,7 +18,11 @@ from dragoman.gateway.context import CallContext
 from dragoman.gateway.errors import Rejection, map_failure, map_rejection
 from dragoman.gateway.redact import credentials_of, redact_known
 from dragoman.gateway.router import Target
-from dragoman.gateway.signature_removal import remove_signatures, replace_rejected
+from dragoman.gateway.signature_removal import (
+    remove_recorded,
+    remove_signatures,
+    replace_rejected,
+)
 from dragoman.gateway.signatures import OwnerSigner, SignatureStore
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.upstream_connection import ConnectionFailure
@@ -172,6 +176,9 @@ async def translate(
         if request.has_stored_history:
             call, repairs = pair_request(call, client_dialect, target.model)
             losses += repairs
+        if signature_store is not None and signature_store.knows(request.owner) and not target.is_exact:
+            call, removed = await remove_recorded(call, request, target, signature_store)
+            losses += removed
     elif signature_store is not None and target.signs:
         signer = signature_store.signer_for(request.owner)
     task = TranslationTask(

@@ -74,6 +74,8 @@ def find_losses(problem: Problem, body: bytes, source: Dialect, reply: ErrorRepl
     """Return a loss for each leaf of an upstream's error `body` that is not in the client's `reply`."""
     if not body.strip():
         return ()
+    if json.first_byte(body) == b"{" and json.is_nested_too_deeply(body):
+        return (Loss("", "nested too deeply: only its kind and message are sent", "dropped"),)
     if not json.is_json(body):
         page = body.decode("utf-8", "replace").strip()
         return () if page == problem.message else (Loss("", "not an API error: only the status is sent", "dropped"),)

@@ -8,9 +8,12 @@ every turn.
 import re
 from hashlib import blake2b, sha256
 
+from dragoman.core.parts import ToolCall
 from dragoman.core.traits import Traits
 
 ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
+_GENERATED_ID = re.compile(r"|.*[0-9a-f]{24}", re.DOTALL)
+"""No id, a generated one or an alias."""
 _LEGAL_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -32,6 +35,17 @@ def to_plain_id(call_id: str, max_length: int = 64) -> str:
     if len(call_id) <= max_length and _LEGAL_ID.fullmatch(call_id):
         return call_id
     return f"{ILLEGAL.sub('_', call_id)[:15]}_{hash_text(call_id, 24)}"
+
+
+def is_given_id(call: ToolCall, traits: Traits) -> bool:
+    """Return whether the target's vendor gave a call its id: by the form of the id, or because it signed the call.
+
+    A signed call of a vendor that gave no id has one that the gateway generated.
+    """
+    if re.fullmatch(traits.given_ids, call.id):
+        return bool(call.id)
+    is_signed = call.signature is not None and call.signature.issuer == traits.issuer
+    return is_signed and _GENERATED_ID.fullmatch(call.id) is None
 
 
 def generate_id(prefix: str, *seed: object) -> str:

@@ -23,7 +23,7 @@ from dragoman.core.parts import (
 from dragoman.core.request import Message, Request
 from dragoman.core.response import Response
 from dragoman.core.traits import Traits
-from dragoman.interpreter.ids import alias_id, generate_id
+from dragoman.interpreter.ids import alias_id, generate_id, is_given_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.turns import SKIP_SIGNATURE
 
@@ -91,7 +91,7 @@ def find_alias(call: ToolCall, traits: Traits, number: int) -> str:
     """Return the id that the target takes for a call with that number in the conversation."""
     if traits.id_template:
         return traits.id_template.format(name=call.name, number=number)
-    return alias_id(call.id, traits) if traits.sends_ids else ""
+    return alias_id(call.id, traits) if traits.sends_ids or is_given_id(call, traits) else ""
 
 
 def _alias_call(call: ToolCall, call_id: str, unsigned: list[ToolCall] | None) -> ToolCall:

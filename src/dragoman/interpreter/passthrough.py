@@ -6,13 +6,13 @@ signature of unknown origin is sent; if the vendor rejects it, the request is se
 Whatever is removed is cut out of the bytes; every other byte stays.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import Raw, Struct, structs
 
 from dragoman.core.losses import Loss
-from dragoman.core.parts import AnyPart, Reasoning, Text, ToolCall
+from dragoman.core.parts import AnyPart, Reasoning, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.dialects.record import Call, Dialect
@@ -146,6 +146,25 @@ def remove_rejected_signatures(call: Call, dialect: Dialect, model: str) -> tupl
 
     Its vendor rejected one of them. Reasoning that needs a signature is removed with it.
     """
+    return _remove_matching(call, dialect, model, lambda _: _REJECTED)
+
+
+def remove_recorded_signatures(
+    call: Call, dialect: Dialect, model: str, issuers: Mapping[str, str]
+) -> tuple[Call, tuple[Loss, ...]] | None:
+    """Return a request without the signatures whose values are known to be of other vendors; None if it has none."""
+
+    def find_reason(signature: Signature | None) -> str:
+        issuer = issuers.get(signature.value) if signature is not None else None
+        return f"signed by {issuer}: only its models can read it" if issuer is not None else ""
+
+    return _remove_matching(call, dialect, model, find_reason)
+
+
+def _remove_matching(
+    call: Call, dialect: Dialect, model: str, find_reason: Callable[[Signature | None], str]
+) -> tuple[Call, tuple[Loss, ...]] | None:
+    """Return a request without the signatures for which `find_reason` returns one, and their reasoning."""
     ledger = open_request_ledger(dialect, call.body)
     if model != call.model:
         call = complete_history(call, dialect, model, ledger)
@@ -158,14 +177,15 @@ def remove_rejected_signatures(call: Call, dialect: Dialect, model: str) -> tupl
     for message in request.messages:
         parts: list[AnyPart] = []
         for part in message.parts:
-            if isinstance(part, Reasoning) and (part.signature is not None or not has_unsigned):
-                ledger.report_dropped(part.where, _REJECTED)
-            elif isinstance(part, Reasoning | Text | ToolCall) and part.signature is not None:
-                ledger.report_dropped_signature(part, _REJECTED)
+            reason = find_reason(part.signature) if isinstance(part, Reasoning | Text | ToolCall) else ""
+            if isinstance(part, Reasoning) and reason and (part.signature is not None or not has_unsigned):
+                ledger.report_dropped(part.where, reason)
+            elif reason and isinstance(part, Text | ToolCall | Reasoning) and part.signature is not None:
+                ledger.report_dropped_signature(part, reason)
                 parts.append(structs.replace(part, signature=None))
             else:
                 parts.append(part)
-        signed = dialect.signed_member and document.find(message.where + dialect.signed_member)
+        signed = dialect.signed_member and find_reason(None) and document.find(message.where + dialect.signed_member)
         if signed:
             ledger.report_dropped(signed[0], _REJECTED)
             more[signed[0]] = None

@@ -89,7 +89,7 @@ def has_other_envelope(dialect: Dialect, head: bytes, context: Context) -> bool:
 
 
 CUT_OFF = "the call was cut off inside its arguments"
-NOT_AN_OBJECT = "the call's arguments are not a JSON object"
+NOT_AN_OBJECT = "the call's arguments are not a JSON object, or nested too deeply"
 ONE_CALL = "the client allows one call at a time: only the first is sent"
 REFUSAL_AS_TEXT = "a refusal is sent as text"
 UNKNOWN_TO_CLIENT = "not known to the client's dialect"

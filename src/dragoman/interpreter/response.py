@@ -4,6 +4,7 @@ from msgspec import Struct, structs
 
 from dragoman.core.losses import Loss
 from dragoman.core.parts import AnyPart, Reasoning, Refusal, Signature, Text, ToolCall
+from dragoman.core.problems import Problem
 from dragoman.core.response import Response
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
@@ -24,6 +25,7 @@ from dragoman.interpreter.reply_adapter import (
 from dragoman.interpreter.reply_fields import can_cite, drop_reply_fields
 from dragoman.interpreter.text_call_detector import detect_calls
 from dragoman.interpreter.undo import restore_call
+from dragoman.wire.json import REPLY_NESTED_TOO_DEEPLY, is_nested_too_deeply
 
 
 class TranslatedResponse(Struct, frozen=True):
@@ -38,6 +40,8 @@ class TranslatedResponse(Struct, frozen=True):
 def translate_response(body: bytes, source: str, target: str, context: Context = NO_CONTEXT) -> TranslatedResponse:
     """Translate a whole reply of the dialect `source` to `target`, the client's dialect."""
     source_dialect, target_dialect = dialect_named(source), dialect_named(target)
+    if is_nested_too_deeply(body):
+        raise Problem("malformed_reply", REPLY_NESTED_TOO_DEEPLY)
     if source_dialect is target_dialect and context.passes and not has_other_envelope(source_dialect, body, context):
         return TranslatedResponse(body)
     response = source_dialect.parse_response(body)

@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 
 from dragoman.core.losses import Loss, Strict
 from dragoman.core.parts import Text
+from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.core.traits import TextCalls, Traits
 from dragoman.dialects.record import Call, Dialect, Tools
@@ -32,6 +33,7 @@ from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
 from dragoman.interpreter.translation import Links, SignatureLookup, Translation, TranslationTask
 from dragoman.interpreter.turns import CONTINUED
 from dragoman.interpreter.undo import NO_UNDO
+from dragoman.wire.json import MAX_NESTING, NESTED_TOO_DEEPLY, is_nested_too_deeply
 
 
 class Caches(Struct, frozen=True):
@@ -158,6 +160,8 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
     Chat; without it the row is found by the model.
     """
     source_dialect, target_dialect = dialect_named(source), dialect_named(target)
+    if is_nested_too_deeply(call.body, MAX_NESTING):
+        raise Problem("invalid_request", NESTED_TOO_DEEPLY)
     task = TranslationTask(
         call, source_dialect, target_dialect, model, form, strict, signer, links, text_calls, cache_marks, server=server
     )

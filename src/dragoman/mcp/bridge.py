@@ -30,6 +30,8 @@ from dragoman.mcp.sdk import ValidationError, types
 
 _LOG = logging.getLogger("dragoman.mcp")
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(?:;.*)?", re.ASCII)
+_FENCED = re.compile(r"\s*```(?:json)?\n(.*)\n```\s*", re.DOTALL)
+"""A value in a Markdown code block."""
 _HINTS = ("annotations", "icons", "meta")
 _NO_VALUE: Any = object()
 
@@ -86,20 +88,27 @@ def _add_structured(content: list[Content], value: Any) -> list[Content]:
     if value in decoded:
         at = next(at for at, part in enumerate(content) if isinstance(part, Text) and _try_decode(part.text) == value)
         return [*content[:at], Data(json=msgspec.json.encode(value)), *content[at + 1 :]]
-    # For the structured form, servers wrap a value that is not an object; the text has it unwrapped.
-    wrapped = _unwrap_result(value)
-    if (
-        wrapped is not _NO_VALUE
-        and texts
-        and (_matches_texts([wrapped], texts, decoded) or _matches_texts(wrapped, texts, decoded))
+    # For the structured form, servers wrap what is not an object in a member of any name; the text has it unwrapped.
+    wrapped = _unwrap_single(value)
+    if (wrapped is not _NO_VALUE and texts) and (
+        _matches_texts([wrapped], texts, decoded)
+        or _matches_texts(wrapped, texts, decoded)
+        or _matches_texts(_list_block_texts(wrapped), texts, decoded)
     ):
         return content
     return [*content, Data(json=msgspec.json.encode(value))]
 
 
-def _unwrap_result(value: Any) -> Any:
+def _unwrap_single(value: Any) -> Any:
+    """Return the value of the only member of an object."""
     members = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-    return members["result"] if list(members) == ["result"] else _NO_VALUE
+    return next(iter(members.values())) if len(members) == 1 else _NO_VALUE
+
+
+def _list_block_texts(value: Any) -> list[Any]:
+    """Return the texts of a list of MCP text blocks, which some servers repeat in the structured form."""
+    blocks = cast("list[Any]", value) if isinstance(value, list) else []
+    return [cast("dict[str, Any]", block).get("text") for block in blocks if isinstance(block, dict)]
 
 
 def _matches_texts(values: Any, texts: Sequence[str], decoded: Sequence[Any]) -> bool:
@@ -111,8 +120,9 @@ def _matches_texts(values: Any, texts: Sequence[str], decoded: Sequence[Any]) ->
 
 
 def _try_decode(text: str) -> Any:
+    fenced = _FENCED.fullmatch(text)
     try:
-        return msgspec.json.decode(text)
+        return msgspec.json.decode(fenced[1] if fenced is not None else text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return _NO_VALUE
 

@@ -11,6 +11,7 @@ from dragoman.agent.model import Model, closing
 from dragoman.config import Config
 from dragoman.core import events
 from dragoman.core.request import Request
+from dragoman.gateway.agents.toolset import AgentRegistry, ToolServers
 from dragoman.gateway.context import build_program_context
 from dragoman.gateway.generate import Gateway
 from dragoman.gateway.record import Observers, Record
@@ -35,6 +36,12 @@ class AgentServices(Struct, frozen=True):
     def build_model(self, owner: str, client_name: str) -> Model:
         """Return a function that calls any model for an owner; the log shows `client_name` as the dialect."""
         return build_observed_model(self.gateway_services.gateway, self.observers, owner, client_name)
+
+    def build_agent_registry(self) -> AgentRegistry:
+        """Return a lookup of tools by tool name, server name or pattern."""
+        return AgentRegistry(
+            self.tool_services.executor.registry, servers=ToolServers(find_origin=self.tool_services.find_origin)
+        )
 
     def build_conversations(self, hours: float) -> Conversations:
         """Return the stored conversations; one that was not continued for `hours` starts again empty."""

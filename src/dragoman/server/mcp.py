@@ -16,17 +16,19 @@ from dragoman.core.request import NativeTool
 from dragoman.core.response import Response
 from dragoman.dialects.record import ErrorReply
 from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.agents.toolset import build_limits
 from dragoman.gateway.record import Record
 from dragoman.http.exchange import Exchange
 from dragoman.interpreter.tool_kinds import find_tool_for
 from dragoman.mcp.client import ServerStatus
 from dragoman.server.agent_services import AgentServices
 from dragoman.server.auth import Key
-from dragoman.server.services import find_server_error
+from dragoman.server.services import find_agent_price, find_server_error
 from dragoman.wire import json
 
 if TYPE_CHECKING:
     from dragoman.mcp.server.server import McpApp
+    from dragoman.mcp.server.service import QueryAgent
 
 
 _SERVER_MODULE = "dragoman.mcp.server.server"
@@ -85,6 +87,7 @@ class McpEndpoint:
             model=lambda owner: services.build_model(owner, _CLIENT_NAME),
             search_tool=self._find_search_tool,
             list_pages=_list_pages,
+            find_agent=self._find_agent,
             executor=services.tool_services.executor,
             # URLs in search results are often redirects through the search engine's own host.
             read_page=lambda url, owner: services.tool_services.web.read(url, "anywhere", owner),
@@ -97,6 +100,22 @@ class McpEndpoint:
             max_body=services.config.server.limits.body,
             fixtures=load_fixtures() if table.fixtures else None,
             retention=services.config.sessions.keep_days * _DAY,
+        )
+
+    def _find_agent(self, name: str) -> "QueryAgent | None":
+        from dragoman.mcp.server.service import QueryAgent  # noqa: PLC0415  the SDK is an extra
+
+        services, agent = self._services, self._services.config.agents.get(name)
+        if agent is None:
+            return None
+        return QueryAgent(
+            model=agent.model,
+            system=agent.system,
+            registry=services.build_agent_registry().select_patterns(agent.tools),
+            limits=build_limits(agent.limits),
+            destinations=agent.destinations,
+            price=find_agent_price(services.config, name, services.gateway_services.gateway.routes),
+            compaction=agent.compaction,
         )
 
     def _find_search_tool(self, model: str) -> NativeTool | None:

@@ -8,7 +8,7 @@ nothing longer and writes a duplicate key once, so a document whose length does 
 from json import JSONDecoder
 from typing import Any, cast
 
-from dragoman.wire.json import Malformed, decode_distinct
+from dragoman.wire.json import NESTED_TOO_DEEPLY, Malformed, decode_distinct
 from dragoman.wire.pointer import escape
 
 
@@ -35,7 +35,7 @@ def search_objects(body: bytes) -> str | None:
             return None
         return _find_first_duplicate(_build_pairs_decoder(_Members).decode(text))
     except RecursionError:
-        raise Malformed("the JSON is nested too deeply") from None
+        raise Malformed(NESTED_TOO_DEEPLY) from None
     except ValueError:
         return None
 

@@ -2,8 +2,13 @@
 
 `decode` and `encode` are msgspec's; `Malformed` is the only error for a bad document. Raw slices keep every byte,
 numbers and white space included.
+
+Objects and arrays may be nested `MAX_NESTING` deep. How deep msgspec and recursive code could go depends on the stack
+of their caller; a document within this limit can be walked and read again wherever it goes. The limit of replies is
+lower, so that a client can send back what it received.
 """
 
+import gc
 import re
 from codecs import utf_8_decode
 from collections.abc import Mapping
@@ -25,6 +30,14 @@ _ARRAY: Decoder[list[Raw]] = Decoder(list[Raw])
 _DISTINCT: "msgspec.json.Decoder[Any]" = msgspec.json.Decoder(float_hook=Raw)
 """Keeps the digits of every number: a float might be encoded longer and so hide a dropped duplicate key."""
 _BLOCK = 32_768
+MAX_NESTING = 200
+"""How many levels of objects and arrays a request may have."""
+MAX_REPLY_NESTING = 190
+"""How many levels of objects and arrays a reply or the arguments of a call may have."""
+NESTED_TOO_DEEPLY = f"the JSON is nested too deeply: at most {MAX_NESTING} levels of objects and arrays are accepted"
+REPLY_NESTED_TOO_DEEPLY = f"the JSON is nested too deeply: at most {MAX_REPLY_NESTING} levels are accepted in a reply"
+_LARGE = 1 << 20
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _PATH = re.compile(r" - at `(?:key in )?(\$[^`]*)`$")
 
 encode = _ENCODER.encode
@@ -70,7 +83,7 @@ def decode_with(decoder: "Decoder[T]", body: bytes | str | Raw) -> T:
 def to_malformed(error: Exception) -> Malformed:
     """Return msgspec's error as `Malformed`, with its path as a JSON pointer."""
     if isinstance(error, RecursionError):
-        return Malformed("the JSON is nested too deeply")
+        return Malformed(NESTED_TOO_DEEPLY)
     message = str(error)
     found = _PATH.search(message)
     if found is None:
@@ -112,13 +125,58 @@ def decode_array(body: bytes | str | Raw) -> list[Raw]:
 
 
 def is_object(text: str | bytes) -> bool:
-    """Return whether `text` is one complete JSON object."""
-    return _can_decode(_OBJECT, text)
+    """Return whether `text` is one complete JSON object that is not nested too deeply for a reply."""
+    return _can_decode(_OBJECT, text) and not is_nested_too_deeply(text)
 
 
 def is_json(text: str | bytes) -> bool:
-    """Return whether `text` is one complete JSON value; numbers may be out of range."""
-    return _can_decode(_RAW, text)
+    """Return whether `text` is one complete JSON value that is not nested too deeply for a reply.
+
+    Numbers may be out of range.
+    """
+    return _can_decode(_RAW, text) and not is_nested_too_deeply(text)
+
+
+def is_nested_too_deeply(text: str | bytes | Raw, limit: int = MAX_REPLY_NESTING) -> bool:
+    """Return whether a JSON document has more levels of objects and arrays than the limit.
+
+    A document with fewer brackets is not read; others are scanned without recursion.
+    """
+    if len(text) <= 2 * limit:
+        return False
+    body = text.encode(errors="surrogatepass") if isinstance(text, str) else bytes(text)
+    if _count_brackets(body) <= limit:
+        return False
+    depth = 0
+    for token in _TOKEN.finditer(body):
+        first = body[token.start()]
+        if first in b"{[":
+            depth += 1
+            if depth > limit:
+                return True
+        elif first in b"}]":
+            depth -= 1
+    return False
+
+
+def _count_brackets(body: bytes) -> int:
+    return body.count(b"{") + body.count(b"[")
+
+
+def require_shallow(raw: bytes) -> None:
+    """Raise `Malformed` if a reply or a part of it is nested too deeply."""
+    if is_nested_too_deeply(raw):
+        raise Malformed(REPLY_NESTED_TOO_DEEPLY)
+
+
+def _is_value_nested_too_deeply(value: Any) -> bool:
+    """Return whether a decoded value is nested too deeply: each step goes one level down, in C for all its values."""
+    level = [value]
+    for _ in range(MAX_NESTING):
+        level = gc.get_referents(*level)
+        if not level:
+            return False
+    return any(isinstance(item, dict | list) for item in level)
 
 
 def _can_decode(decoder: "Decoder[Any]", text: str | bytes) -> bool:
@@ -172,15 +230,23 @@ def with_members(body: bytes, members: Mapping[str, bytes]) -> bytes:
 def decode_distinct(body: bytes) -> tuple[Any, bool]:
     """Return the decoded document and whether it certainly has no duplicate key; see `duplicates`.
 
-    The value is None for a document that cannot be decoded. Numbers with a fraction are `Raw`.
+    The value is None for a document that cannot be decoded. Numbers with a fraction are `Raw`. A document that is
+    nested too deeply is `Malformed`: this is where the bodies of clients are checked for that.
     """
     value = None
     try:
         value = _DISTINCT.decode(body)
+        # The levels of a long list of numbers would take as much memory again as the list.
+        may_be_deep = len(body) > 2 * MAX_NESTING and (len(body) < _LARGE or _count_brackets(body) > MAX_NESTING)
+        if may_be_deep and _is_value_nested_too_deeply(value):
+            raise Malformed(NESTED_TOO_DEEPLY)
         written = len(encode(value))
         # Clients that write spaces between tokens are as common as those that do not.
         return value, written == len(body) or written == len(msgspec.json.format(body, indent=-1))
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return value, False  # this decoder rejects lone surrogates, for example, which other parsers accept
+        # This decoder rejects a number out of range or a lone surrogate, for example, which other parsers accept.
+        if _can_decode(_RAW, body) and is_nested_too_deeply(body, MAX_NESTING):
+            raise Malformed(NESTED_TOO_DEEPLY) from None
+        return value, False
     except RecursionError:
-        raise Malformed("the JSON is nested too deeply") from None
+        raise Malformed(NESTED_TOO_DEEPLY) from None

@@ -13,6 +13,7 @@ from google.genai.errors import APIError
 from cpu_limit import cpu_limit
 from dragoman.config import KeyTable
 from dragoman.http.admission import ClientLimits
+from dragoman.simulator import Answer, Call
 from oracles.clients import genai
 
 PATHS = {
@@ -34,6 +35,59 @@ def test_a_body_nested_without_end_is_a_bad_request_and_costs_little(gateway, cl
         reply = httpx2.post(gateway.base_url + PATHS[client].replace("MODEL", model), content=body)
     assert reply.status_code == 400, reply.text[:200]
     assert "error" in reply.json()
+
+
+def nest(levels):
+    return b"[" * levels + b"]" * levels
+
+
+@pytest.mark.parametrize("model", ["gem", "claude", "gpt", "resp"])
+@pytest.mark.parametrize("size", [0, 10_000])
+@pytest.mark.parametrize("client", PATHS)
+def test_a_body_nested_deeper_than_the_limit_is_rejected_with_the_limit(gateway, client, size, model):
+    url = gateway.base_url + PATHS[client].replace("MODEL", model)
+    body = b'{"model":"%s","max_tokens":1,"number":%s,"text":"%s","metadata":%s}'
+    text = b"[{ " * size
+    for number in (b"1", b"1e999"):
+        for levels in (200, 500, 900):
+            reply = httpx2.post(url, content=body % (model.encode(), number, text, nest(levels)))
+            assert reply.status_code == 400
+            assert "nested too deeply: at most 200 levels" in reply.json()["error"]["message"]
+        allowed = httpx2.post(url, content=body % (model.encode(), number, text, nest(199)))
+        assert "nested too deeply" not in allowed.text
+
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "object"}}}
+QUESTIONS = {
+    "chat": {
+        "messages": [{"role": "user", "content": "hi"}],
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": SCHEMA}}],
+    },
+    "responses": {"input": "hi", "tools": [{"type": "function", "name": "f", "parameters": SCHEMA}]},
+    "messages": {
+        "max_tokens": 9000,
+        "messages": [{"role": "user", "content": "hi"}],
+        "tools": [{"name": "f", "input_schema": SCHEMA}],
+    },
+    "gemini": {
+        "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+        "tools": [{"functionDeclarations": [{"name": "f", "parametersJsonSchema": SCHEMA}]}],
+    },
+}
+
+
+@pytest.mark.parametrize("model", ["gem", "claude"])
+@pytest.mark.parametrize("client", ["chat", "responses", "messages", "gemini"])
+def test_a_reply_nested_deeper_than_the_limit_is_an_upstream_error_that_names_it(serve, client, model):
+    def answer(received):
+        value = json.loads(b'{"a":' * 195 + b"1" + b"}" * 195)
+        return Answer(calls=(Call(id="c1", name="f", arguments=value),), end="calls")
+
+    gateway = serve(simulate={"script": answer})
+    url = gateway.base_url + PATHS[client].replace("MODEL", model)
+    reply = httpx2.post(url, json=QUESTIONS[client] | {"model": model}, timeout=60)
+    assert reply.status_code == 502
+    assert "nested too deeply: at most 190 levels" in reply.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("client", PATHS)

@@ -6,9 +6,13 @@ import json
 import httpx2
 import pytest
 
-from dragoman.config import UpstreamTable
+from dragoman.config import KeyTable, UpstreamTable
+from dragoman.core.parts import Signature
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listen
+from dragoman.interpreter.signature_envelopes import open_envelope
+from dragoman.simulator import Answer
+from dragoman.simulator import Call as Made
 from dragoman.simulator.runner import in_thread
 
 THINKING = '{"type":"thinking","thinking":"hm","signature":"c2lnbmVkIGVsc2V3aGVyZQ=="}'
@@ -203,3 +207,101 @@ def test_another_error_is_not_retried(serve):
     reply, received = ask_chat_server(serve, {"error": {"message": "Bad `thinking` block"}}, rejections=9)
     assert reply.status_code == 400
     assert len(received) == 1
+
+
+def call_once(received):
+    """Call a tool, then answer."""
+    if any(turn.results for turn in received.request.turns):
+        return Answer(text="Mild.")
+    made = Made(id="0123456789abcdef01234567", name="f", arguments={"a": 1})
+    return Answer(text="I look.", thought="Hm.", calls=(made,), end="calls")
+
+
+KEYS = (KeyTable(key="the-first-key-of-two", name="one"), KeyTable(key="the-second-key-of-two", name="two"))
+
+
+def get_signed_call(gateway, model, key="any"):
+    """Return the id of a call, and a vendor's signature of it, from the reply to a Chat client."""
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+    body = {"model": model, "messages": [{"role": "user", "content": "x"}], "tools": tools, "reasoning_effort": "high"}
+    headers = {"authorization": f"Bearer {key}"}
+    reply = httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=body, headers=headers)
+    message = reply.json()["choices"][0]["message"]
+    call = message["tool_calls"][0]
+    if "extra_content" in call:
+        return call["id"], call["extra_content"]["google"]["thought_signature"]
+    values = [value for item in message["reasoning_details"] for value in item.values() if isinstance(value, str)]
+    opened = [found for value in values if (found := open_envelope(Signature("", value))) is not None]
+    return call["id"], opened[0][0].value
+
+
+RECORDED = {
+    "messages": ("gem", "google"),
+    "responses": ("gem", "google"),
+    "gemini": ("claude-opus-4-8", "anthropic"),
+}
+
+
+def build_signed_request(dialect, call_id, signature):
+    if dialect == "messages":
+        thinking = {"type": "thinking", "thinking": "Hm.", "signature": signature}
+        made = {"type": "tool_use", "id": call_id, "name": "f", "input": {"a": 1}}
+        turns = [
+            {"role": "user", "content": "x"},
+            {"role": "assistant", "content": [thinking, made]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call_id, "content": "y"}]},
+        ]
+        tools = [{"name": "f", "input_schema": {"type": "object"}}]
+        return "/v1/messages", {"model": "claude-opus-4-8", "max_tokens": 99, "messages": turns, "tools": tools}
+    if dialect == "responses":
+        items = [
+            {"role": "user", "content": "x"},
+            {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": signature},
+            {"type": "function_call", "call_id": call_id, "name": "f", "arguments": '{"a":1}'},
+            {"type": "function_call_output", "call_id": call_id, "output": "y"},
+        ]
+        tools = [{"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}}]
+        return "/v1/responses", {"model": "resp-5", "store": False, "input": items, "tools": tools}
+    parts = [{"functionCall": {"id": call_id, "name": "f", "args": {"a": 1}}, "thoughtSignature": signature}]
+    turns = [
+        {"role": "user", "parts": [{"text": "x"}]},
+        {"role": "model", "parts": parts},
+        {"role": "user", "parts": [{"functionResponse": {"id": call_id, "name": "f", "response": {"y": 1}}}]},
+    ]
+    tools = [{"functionDeclarations": [{"name": "f"}]}]
+    return "/v1beta/models/gemini-3-flash:generateContent", {"contents": turns, "tools": tools}
+
+
+@pytest.mark.parametrize("dialect", RECORDED)
+def test_a_signature_that_the_store_recorded_for_another_vendor_is_not_sent(serve, dialect):
+    gateway = serve(models=MODELS, simulate={"script": call_once})
+    model, issuer = RECORDED[dialect]
+    call_id, signature = get_signed_call(gateway, model)
+    path, body = build_signed_request(dialect, call_id, signature)
+    count = len(gateway.simulator.requests)
+    for _ in range(2):
+        reply = httpx2.post(gateway.base_url + path, json=body)
+        assert reply.status_code == 200, reply.text
+        assert f"signed by {issuer}" in reply.headers["x-dragoman-losses"]
+    sent = list(gateway.simulator.requests)[count:]
+    assert len(sent) == 2  # nothing was rejected
+    assert all(signature.encode() not in request.body for request in sent)
+    assert all(call_id.encode() in request.body for request in sent)
+
+
+@pytest.mark.parametrize("dialect", ["messages", "responses"])
+def test_strict_mode_rejects_reasoning_that_the_store_recorded_for_another_vendor(serve, dialect):
+    gateway = serve(models=MODELS, simulate={"script": call_once})
+    path, body = build_signed_request(dialect, *get_signed_call(gateway, RECORDED[dialect][0]))
+    reply = httpx2.post(gateway.base_url + path, json=body, headers={"x-dragoman-strict": "true"})
+    assert reply.status_code == 400
+    assert "signed by google" in reply.json()["error"]["message"]
+
+
+def test_what_the_store_recorded_for_one_owner_says_nothing_about_anothers_signature(serve):
+    gateway = serve(models=MODELS, simulate={"script": call_once}, keys=KEYS)
+    call_id, signature = get_signed_call(gateway, "gem", key=KEYS[0].key)
+    path, body = build_signed_request("messages", call_id, signature)
+    reply = httpx2.post(gateway.base_url + path, json=body, headers={"x-api-key": KEYS[1].key})
+    assert reply.status_code == 200
+    assert "signed by google" not in reply.headers["x-dragoman-losses"]

@@ -14,6 +14,7 @@ from msgspec import structs
 
 import dragoman.simulator
 from dragoman.config import Config, KeyTable, ServerTable, SessionsTable, UpstreamTable
+from dragoman.gateway.agents.settings import AgentLimits, AgentTable
 from dragoman.mcp.settings import McpTable, ToolServer
 from dragoman.server.runner import running
 from dragoman.simulator import Answer
@@ -96,6 +97,10 @@ async def open_stage(tmp_path: Any, script: Any = None, tools: Any = None, **mcp
             sessions=SessionsTable(url=f"sqlite:///{tmp_path}/sessions.db"),
             mcp=McpTable(**mcp),
             tools=tools or {},
+            agents={
+                "clerk": AgentTable(model="gem", system="Be a clerk."),
+                "fetcher": AgentTable(model="gem", tools=("web_fetch",), limits=AgentLimits(turns=2)),
+            },
         )
         async with running(config, port=0, grace=1.0) as gateway:
             yield Stage(f"{gateway.base_url}/mcp", simulator)

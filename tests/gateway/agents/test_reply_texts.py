@@ -1,10 +1,15 @@
 """Texts of several agent turns are joined to one reply."""
 
+import asyncio
+
 import pytest
 
+from dragoman.agent import TurnEnded
 from dragoman.core.events import PartCited, PartDelta, PartEnded, PartStarted
-from dragoman.core.parts import Citation, Reasoning, Text
-from dragoman.gateway.agents.reply_texts import ParagraphSeparator
+from dragoman.core.parts import Citation, Reasoning, Text, ToolCall, ToolResult
+from dragoman.core.request import Message
+from dragoman.core.response import Finish, Response
+from dragoman.gateway.agents.reply_texts import ParagraphSeparator, drop_interim_texts
 
 
 def join(*turns):
@@ -69,3 +74,53 @@ def test_the_rest_of_a_paused_turn_continues_the_same_text():
     paragraphs.end_turn(continues=True)
     paragraphs.feed(PartStarted(0, Text(text="")))
     assert paragraphs.feed(PartDelta(0, "two.")).text == "two."
+
+
+CALL = ToolCall(id="c", name="f", arguments="{}")
+RESULT = ToolResult(call_id="c", content=())
+
+
+def list_released(*steps, is_stream=True):
+    """Return, for each step, the texts that are sent before the next one arrives."""
+    released, sent = [], []
+
+    async def arrive():
+        for step in steps:
+            yield step
+            released.append("".join(sent))
+            sent.clear()
+
+    async def scene():
+        async for step in drop_interim_texts(arrive(), is_stream=is_stream):
+            sent.append(step.text if isinstance(step, PartDelta) else "")  # noqa: PERF401  it is read meanwhile
+
+    asyncio.run(scene())
+    return released
+
+
+def end_turn(*parts):
+    response = Response(id="r", model="m", parts=parts, finish=Finish("stop"))
+    messages = (Message(role="user", parts=(RESULT,)),) if CALL in parts else ()
+    return TurnEnded(1, response, messages)
+
+
+def say(*pieces, index=0):
+    return [PartStarted(index, Text(text="")), *(PartDelta(index, piece) for piece in pieces), PartEnded(index)]
+
+
+def test_an_answer_in_a_format_streams_as_it_arrives():
+    answer = say(" ", '{"total"', ": 3}")
+    assert list_released(*answer, end_turn()) == ["", "", ' {"total"', ": 3}", "", ""]
+    assert list_released(*answer, end_turn(), is_stream=False)[-1] == ' {"total": 3}'
+
+
+def test_a_text_that_is_not_in_the_format_waits_for_the_end_of_its_turn():
+    thought = say("I add ", "{1}.")
+    assert list_released(*thought, end_turn()) == ["", "", "", "", "I add {1}."]
+    turns = [*thought, PartStarted(1, CALL), PartEnded(1), end_turn(CALL), *say("[3", "]"), end_turn()]
+    assert "".join(list_released(*turns)) == "[3]"
+
+
+def test_a_text_after_a_call_waits_for_the_end_of_its_turn():
+    turn = [PartStarted(0, CALL), PartEnded(0), *say('{"a":', "1}", index=1), end_turn(CALL)]
+    assert "".join(list_released(*turn)) == ""

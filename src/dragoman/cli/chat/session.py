@@ -17,7 +17,7 @@ from dragoman.core.parts import Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.gateway.agents.settings import AgentCompaction, build_price
-from dragoman.gateway.agents.toolset import AgentRegistry, ToolServers, build_compaction, build_limits
+from dragoman.gateway.agents.toolset import build_compaction, build_limits
 from dragoman.gateway.conversations.runs import TurnStart, begin_turn, claim_conversation, save_turn, start_recording
 from dragoman.server import log
 from dragoman.server.agent_services import AgentServices, open_agent_services
@@ -26,9 +26,6 @@ from dragoman.server.services import find_agent_price
 from dragoman.sessions.values import Unavailable
 from dragoman.tools import Registry
 from dragoman.tools.results import replace_surrogates
-
-_ARTIFACTS = "read_artifact"
-"""The tool that reads stored outputs; it is added to every selection: any output may be too large."""
 
 _DEFAULT_COMPACTION = AgentCompaction(context=1 << 40)
 """The context window is not known, so the history is compacted only when the model reports that it is too long."""
@@ -82,29 +79,16 @@ def find_assistant(services: AgentServices, name: str, *, interactive: bool) -> 
 
 def select_tools(services: AgentServices, patterns: tuple[str, ...] | None) -> Registry:
     """Return a live view of the tools that match names, servers or patterns; all tools for None."""
-    whole, agent_registry = services.tool_services.executor.registry, build_agent_registry(services)
     if patterns is None:
-        return whole
-
-    def choose() -> tuple[str, ...]:
-        names = dict.fromkeys(name for word in patterns for name in agent_registry.find_tools(word))
-        return (*names, _ARTIFACTS) if names else ()
-
-    return whole.select(choose)
-
-
-def build_agent_registry(services: AgentServices) -> AgentRegistry:
-    """Return a lookup of tools by tool name, server name or pattern."""
-    return AgentRegistry(
-        services.tool_services.executor.registry, servers=ToolServers(find_origin=services.tool_services.find_origin)
-    )
+        return services.tool_services.executor.registry
+    return services.build_agent_registry().select_patterns(patterns)
 
 
 def require_known_tools(
     services: AgentServices, patterns: tuple[str, ...], option: str, servers: Iterable[str]
 ) -> None:
     """Raise a `Problem` with suggestions for a name that matches no tool; `servers` are all that are configured."""
-    agent_registry = build_agent_registry(services)
+    agent_registry = services.build_agent_registry()
     down = {status.name: status.error for status in services.tool_services.list_statuses() if not status.connected}
     for word in patterns:
         server = word.partition("__")[0]
@@ -208,7 +192,7 @@ class ChatSession:
         self._is_new = False
 
     def _is_preapproved(self, name: str) -> bool:
-        agent_registry = build_agent_registry(self.services)
+        agent_registry = self.services.build_agent_registry()
         return any(name in agent_registry.find_tools(word) for word in self._options.yes)
 
     @property

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.core.problems import Problem
-from dragoman.wire.json import Malformed, decode, encode, is_object
+from dragoman.wire.json import NESTED_TOO_DEEPLY, Malformed, decode, encode, is_object
 
 if TYPE_CHECKING:
     from dragoman.core.parts import CallForm, Signature
@@ -364,7 +364,7 @@ class OtherChoices:
                 known["message"] = merge_piece(known["message"], choice.pop("delta", None))
                 self._choices[index] = merge_piece(known, choice)
             except RecursionError:
-                raise Malformed("the JSON is nested too deeply") from None
+                raise Malformed(NESTED_TOO_DEEPLY) from None
 
     def items(self) -> list[tuple[str, bytes]]:
         """Return each choice with its pointer."""

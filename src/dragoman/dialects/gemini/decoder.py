@@ -271,6 +271,9 @@ class GeminiChunkReader:
         self, call: FunctionCall, signature: str | None, where: str, fields: dict[str, bytes] | None
     ) -> None:
         pieces = non_null_bytes(call.partial_args) if call.partial_args else None
+        arguments = non_null_bytes(call.args)
+        if arguments is not None:
+            json.require_shallow(arguments)
         continues = bytes(call.will_continue) == b"true"
         if call.name:
             if self._partial is not None:
@@ -284,7 +287,6 @@ class GeminiChunkReader:
             if signature:
                 self.events.append(events.PartSigned(index, Signature(ISSUER, signature)))
             if not continues and pieces is None:
-                arguments = non_null_bytes(call.args)
                 self.events.append(events.PartDelta(index, "{}" if arguments is None else arguments.decode()))
                 self.events.append(events.PartEnded(index))
                 self._has_call = True
@@ -292,7 +294,7 @@ class GeminiChunkReader:
             self._partial = (index, Assembler())
         if self._partial is None:
             return
-        if (arguments := non_null_bytes(call.args)) is not None:
+        if arguments is not None:
             self._partial[1].set_arguments(arguments)
         if pieces is not None:
             self._partial[1].feed(pieces)

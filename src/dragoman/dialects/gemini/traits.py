@@ -13,6 +13,9 @@ from dragoman.dialects.gemini.wire import NAME
 _CODE = ("x-javascript", "x-typescript", "x-python-code", "x-ipynb+json")
 _DOCUMENTS = frozenset(f"application/{name}" for name in ("pdf", "json", "rtf", "xml", *_CODE))
 
+_GIVEN_IDS = r"[A-Za-z0-9]{8}|call_[0-9]{4,8}"
+"""The recorded forms of the ids that Gemini and Code Assist give."""
+
 _GEMINI = Traits(
     dialect=NAME,
     issuer="google",
@@ -30,6 +33,7 @@ _GEMINI = Traits(
     name_first_digit=False,
     strict_by_mode=True,
     id_max=64,
+    given_ids=_GIVEN_IDS,
     object_arguments=True,
     native_mix=(("/toolConfig/includeServerSideToolInvocations", b"true"),),
     allowed_subset=True,

@@ -37,7 +37,7 @@ from dragoman.dialects.messages.wire import (
     StreamEvent,
     TextDelta,
 )
-from dragoman.wire.json import Malformed, decode, decode_object, encode, is_json
+from dragoman.wire.json import Malformed, decode, decode_object, encode, is_json, is_nested_too_deeply
 from dragoman.wire.pointer import escape
 from dragoman.wire.shape import Shape, get_raw_members
 from dragoman.wire.sse import Frame
@@ -178,7 +178,7 @@ class MessagesDecoder(FrameDecoder):
                 yield events.PartStarted(block.index, structs.replace(part, raw=block.complete(part.raw)))
             case ToolCall():
                 streamed = "".join(block.fragments or ())
-                complete = not streamed or is_json(streamed)
+                complete = not streamed or is_json(streamed) or is_nested_too_deeply(streamed)
                 if block.initial_input:
                     yield events.PartDelta(block.index, streamed if streamed and complete else block.initial_input)
                     complete = True

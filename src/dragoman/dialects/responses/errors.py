@@ -116,9 +116,16 @@ def read_error(
         where=pointer.from_path(f".{param}") if isinstance(param, str) else "",
         code=code or None,
         retry_after=retry_after,
-        detail=json.encode({"error": members}) if detail is None else detail,
+        detail=_encode_detail(members) if detail is None else detail,
         detail_dialect=NAME,
     )
+
+
+def _encode_detail(members: dict[str, Any]) -> bytes | None:
+    try:
+        return json.encode({"error": members})
+    except RecursionError:
+        return None  # its message says enough
 
 
 def _find_error(body: bytes) -> dict[str, Any] | None:

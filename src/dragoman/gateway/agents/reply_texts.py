@@ -1,6 +1,6 @@
 """The texts of a reply that is made of several turns: paragraphs between turns, and interim texts left out."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from msgspec import structs
 
@@ -15,7 +15,7 @@ from dragoman.core.events import (
     PartSigned,
     PartStarted,
 )
-from dragoman.core.parts import Citation, Text, ToolResult
+from dragoman.core.parts import Citation, Text, ToolCall, ToolResult
 
 _PARAGRAPH_BREAK = "\n\n"
 
@@ -78,27 +78,37 @@ def _shift_citation(citation: Citation, by: int) -> Citation:
     return structs.replace(shifted, dialect="", raw=b"") if citation.raw else shifted
 
 
-async def drop_interim_texts(steps: AsyncIterator[Step]) -> AsyncIterator[Step]:
-    """Yield the steps of a run without the texts before server-side calls."""
+async def drop_interim_texts(steps: AsyncIterator[Step], *, is_stream: bool) -> AsyncIterator[Step]:
+    """Yield the steps of a run without the texts before server-side calls.
+
+    In a stream, a text that begins as a JSON value is sent as the answer; any other waits for the end of its turn.
+    """
     buffer: list[Step] = []
+    is_answer = has_call = False
     async for step in steps:
+        released: Iterator[Step] = iter(())
         match step:
-            case PartStarted(part=Text()):
-                buffer.append(step)
-                continue
-            case TurnEnded() if _continues_after(step):
-                released = _drop_texts(buffer)
             case TurnEnded() | RunEnded():
-                released = iter(buffer)
-            case _ if buffer:
-                buffer.append(step)  # after a buffered text, to keep the order
+                is_interim = isinstance(step, TurnEnded) and _continues_after(step)
+                released = _drop_texts(buffer) if is_interim else iter(buffer)
+                is_answer = has_call = False
+            case PartDelta(text=text) if is_stream and not has_call and _begins_json(buffer, text):
+                released, is_answer = iter(buffer), True
+            case _ if buffer or (not is_answer and isinstance(step, PartStarted) and isinstance(step.part, Text)):
+                buffer.append(step)  # what follows a buffered text waits too, to keep the order
                 continue
             case _:
-                released = iter(())
+                has_call = has_call or (isinstance(step, PartStarted) and isinstance(step.part, ToolCall))
         for buffered in released:
             yield buffered
         buffer.clear()
         yield step
+
+
+def _begins_json(buffer: Sequence[Step], text: str) -> bool:
+    """Return whether a piece is the first of a buffered text that is not blank, and begins an object or array."""
+    blank = all(isinstance(step, PartDelta) and not step.text.strip() for step in buffer[1:])
+    return bool(buffer) and text.lstrip().startswith(("{", "[")) and blank
 
 
 def _continues_after(turn: TurnEnded) -> bool:

@@ -101,7 +101,7 @@ class Agents:
             request, reply.approved_calls = await self._prepare_request(toolset, context)
             steps = await stack.enter_async_context(aclosing(self._run_steps(loop, request, run, owner)))
             wants_format = toolset.client_request.output is not None and toolset.client_request.output.kind != "text"
-            shown_steps = drop_interim_texts(steps) if wants_format else steps
+            shown_steps = drop_interim_texts(steps, is_stream=not is_whole) if wants_format else steps
 
             def note_losses() -> None:
                 record.losses = (*record.losses, *reply.losses)

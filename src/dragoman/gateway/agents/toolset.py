@@ -252,6 +252,15 @@ class AgentRegistry:
             return [name for name in self.registry.names if fnmatchcase(name, pattern)]
         return [name for name, _ in self._tools_of(pattern)]
 
+    def select_patterns(self, patterns: Collection[str]) -> Registry:
+        """Return a live view of the tools that names, servers and patterns select."""
+
+        def choose() -> tuple[str, ...]:
+            names = dict.fromkeys(name for pattern in patterns for name in self.find_tools(pattern))
+            return (*names, _ARTIFACT_TOOL) if names else ()
+
+        return self.registry.select(choose)
+
     def _tools_of(self, server: str) -> Iterator[tuple[str, ToolOrigin]]:
         for name in self.registry.names:
             origin = self._find_origin(name)

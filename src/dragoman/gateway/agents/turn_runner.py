@@ -82,7 +82,7 @@ class TurnRunner:
 
         async with aclosing(loop.steps(prepared.request, run=run)) as steps:
             wants_format = original.output is not None and original.output.kind != "text"
-            shown_steps = drop_interim_texts(steps) if wants_format else steps
+            shown_steps = drop_interim_texts(steps, is_stream=client_request.call.stream) if wants_format else steps
             events = self._render_events(shown_steps, reply, model, client_request.owner, client_request.dialect)
             await write_events(events, original, context, note_losses)
 

@@ -14,7 +14,7 @@ from uuid import uuid4
 import msgspec
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import CallToolResult, ContentBlock, TextContent, ToolAnnotations
-from msgspec import Struct
+from msgspec import Struct, structs
 from pydantic import BaseModel, Field
 
 from dragoman.agent import Agent, ApprovalAsked, Limits, RunEnded, Statistics, Step
@@ -22,6 +22,8 @@ from dragoman.core.parts import Media, Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import Effort, Message, Request, Sampling, Thinking
 from dragoman.core.serialization import decode_messages, encode_messages
+from dragoman.gateway.agents.settings import AgentCompaction
+from dragoman.gateway.agents.toolset import build_compaction
 from dragoman.gateway.conversations.runs import (
     begin_turn,
     claim_conversation,
@@ -41,7 +43,7 @@ from dragoman.mcp.server.host import (
     describe_step,
     supports_elicitation,
 )
-from dragoman.mcp.server.service import Service, ToolCaller, caller_of
+from dragoman.mcp.server.service import QueryAgent, Service, ToolCaller, caller_of
 from dragoman.mcp.server.tasks import TaskJob, TaskTool, current_task_starter
 from dragoman.sessions.values import Unavailable
 from dragoman.tasks import TaskSet
@@ -116,7 +118,7 @@ class Query:
         ctx: AnyContext,
         prompt: Annotated[str, Field(description="the question or task", min_length=1)],
         session_id: Annotated[str | None, Field(description="continue this conversation", max_length=200)] = None,
-        model: Annotated[str | None, Field(description="model to use instead of the default")] = None,
+        model: Annotated[str | None, Field(description="model or agent to use instead of the default")] = None,
         parts: Annotated[
             list[Part] | None, Field(description="images, documents, audio and video for the prompt")
         ] = None,
@@ -129,6 +131,7 @@ class Query:
     ) -> Annotated[CallToolResult, Answer]:
         """Answer a call of the tool."""
         caller, settings = caller_of(ctx.request_context), self._service.settings
+        most = self._find_assistant(model or settings.model).limits.turns
         try:
             message = Message(role="user", parts=build_prompt_parts(prompt, parts))
             query = QueryRequest(
@@ -138,7 +141,7 @@ class Query:
                 effort=thinking,
                 temperature=settings.temperature if temperature is None else temperature,
                 max_output_tokens=max_output_tokens or settings.max_output_tokens,
-                turns=min(max_turns or settings.max_turns, settings.max_turns),
+                turns=min(max_turns or most, most),
                 seconds=APPROVAL_SECONDS if supports_elicitation(ctx) else 0.0,
             )
             starter = current_task_starter()
@@ -178,6 +181,19 @@ class Query:
             raise Problem("permission", f"this API key is not allowed to use the model {model!r}")
         return model
 
+    def _find_assistant(self, name: str) -> QueryAgent:
+        """Return the agent with a name, else the model with that name, all tools and the settings of `query`."""
+        service, settings = self._service, self._service.settings
+        return service.find_agent(name) or QueryAgent(
+            model=name,
+            system=settings.system_prompt,
+            registry=service.executor.registry,
+            limits=Limits(turns=settings.max_turns, seconds=settings.seconds),
+            destinations=settings.destinations,
+            price=None,
+            compaction=AgentCompaction(),
+        )
+
     async def _answer_query(self, query: QueryRequest, owner: str, host: Host) -> CallToolResult:
         conversations, patience = self._service.conversations, self._service.settings.seconds
         try:
@@ -200,18 +216,21 @@ class Query:
             return encode_start(await begin_turn(conversations, owner, query.session))
 
         unfinished = decode_start(await host.step("open", open_run))
-        system = service.settings.system_prompt
-        head = (Message(role="system", parts=(Text(text=system),)),) if system else ()
+        assistant, model = self._find_assistant(query.model), service.model(owner)
+        head = (Message(role="system", parts=(Text(text=assistant.system),)),) if assistant.system else ()
+        seconds = min(assistant.limits.seconds or service.settings.seconds, service.settings.seconds)
         agent = Agent(
-            service.model(owner),
-            service.executor.of(owner=owner),
-            limits=Limits(turns=query.turns, seconds=service.settings.seconds, approval=host.seconds),
-            destinations=service.settings.destinations,
+            model,
+            service.executor.of(assistant.registry, owner),
+            limits=structs.replace(assistant.limits, turns=query.turns, seconds=seconds, approval=host.seconds),
+            destinations=assistant.destinations,
+            price=assistant.price,
+            compaction=build_compaction(assistant.compaction, model, assistant.model),
             recorder=await start_recording(conversations, unfinished),
             runtime=host.runtime,
         )
         request = Request(
-            model=query.model,
+            model=assistant.model,
             messages=(*head, *unfinished.history, *decode_messages(query.prompt)),
             thinking=Thinking(effort=query.effort) if query.effort is not None else None,
             sampling=Sampling(temperature=query.temperature, max_tokens=query.max_output_tokens),

@@ -6,12 +6,14 @@ from typing import Any
 from mcp.server.context import ServerRequestContext
 from msgspec import Struct
 
-from dragoman.agent import JobRunner, Model
+from dragoman.agent import JobRunner, Limits, Model
+from dragoman.agent.config import Price
 from dragoman.core.request import NativeTool
 from dragoman.core.response import Response
+from dragoman.gateway.agents.settings import AgentCompaction
 from dragoman.mcp.settings import McpTable
 from dragoman.sessions.conversations import Conversations
-from dragoman.tools import Executor
+from dragoman.tools import Executor, Registry
 from dragoman.tools.web.documents import WebDocument
 
 CALLER_KEY = "dragoman.caller"
@@ -39,6 +41,18 @@ def caller_of(ctx: ServerRequestContext[Any, Any]) -> ToolCaller:
     return LOCAL_CALLER if ctx.request is None else ctx.request.scope.get(CALLER_KEY, LOCAL_CALLER)
 
 
+class QueryAgent(Struct, frozen=True, kw_only=True):
+    """An agent of the configuration, with its tools."""
+
+    model: str
+    system: str
+    registry: Registry
+    limits: Limits
+    destinations: tuple[str, ...]
+    price: Price | None
+    compaction: AgentCompaction
+
+
 class Service(Struct, frozen=True, kw_only=True):
     """The dependencies of the MCP tools."""
 
@@ -50,6 +64,8 @@ class Service(Struct, frozen=True, kw_only=True):
     """Returns the native tool with which a model searches the web; None for a model without one."""
     list_pages: Callable[[Response], list[tuple[str, str]]]
     """Returns the URL and title of each page that a search found, whether the answer cites it or not."""
+    find_agent: Callable[[str], QueryAgent | None]
+    """Returns the agent with a name; None if there is none."""
     executor: Executor
     """Runs the tools that are available at the moment: external servers connect and disconnect."""
     read_page: Callable[[str, str], Awaitable[WebDocument]]
