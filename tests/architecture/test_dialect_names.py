@@ -45,6 +45,7 @@ FILES = {
     "wire",
 }
 """The files that every dialect has."""
+_TOOL_SEARCH = "the blocks of a search for deferred tools, which only two vendors run"
 _REMOTE = "the API runs tools of MCP servers"
 MORE_FILES = {
     "chat": {
@@ -63,6 +64,7 @@ MORE_FILES = {
         "client_tools": "tools whose parameters the vendor's models know, for the models of other vendors",
         "remote": _REMOTE,
         "browser_toolset": "the tools of one declaration, with their parameters, which few requests need",
+        "tool_search": _TOOL_SEARCH,
         "text_blocks": "search results, documents made of blocks and a browser's state, which no other API has",
     },
     "responses": {
@@ -71,6 +73,7 @@ MORE_FILES = {
         "items": "a conversation is a list of items, not of messages with parts",
         "output": "so is a reply",
         "remote": _REMOTE,
+        "tool_search": _TOOL_SEARCH,
     },
 }
 """The files that only some dialects have, and why."""

@@ -21,3 +21,9 @@ def test_importing_dragoman_loads_only_the_standard_library_and_what_msgspec_loa
 
 def test_importing_dragoman_loads_nothing_that_talks_to_a_network():
     assert not list_loaded("import dragoman") & HEAVY
+
+
+def test_the_mcp_server_on_standard_input_loads_neither_the_http_server_nor_the_simulator():
+    loaded = list_loaded("import dragoman.server.mcp_stdio, dragoman.mcp.server.server")
+    unused = ("dragoman.server.app", "dragoman.server.runner", "dragoman.server.workers", "dragoman.simulator")
+    assert not {name for name in loaded if name.startswith(unused)}

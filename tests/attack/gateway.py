@@ -2,7 +2,10 @@
 
 import contextlib
 import http.client
+import re
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Generator
@@ -26,6 +29,7 @@ log = "off"
 
 [upstreams.simulator]
 kind = "simulator"
+{upstream}
 
 [models]
 "*" = "simulator/*"
@@ -127,13 +131,29 @@ def run_thread(work, stopped: threading.Event) -> Generator[None]:
 
 
 @contextlib.contextmanager
-def run_gateway(limits: str = "", server: str = "", tables: str = "", *options: str) -> Generator[Gateway]:
+def run_gateway(
+    limits: str = "", server: str = "", tables: str = "", *options: str, upstream: str = ""
+) -> Generator[Gateway]:
     """Run `dragoman serve` while the block runs, with more lines of configuration."""
     with TemporaryDirectory() as directory:
         config = Path(directory) / "dragoman.toml"
-        config.write_text(CONFIG.format(key=KEY, limits=limits, server=server, tables=tables, directory=directory))
+        texts = {"limits": limits, "server": server, "tables": tables, "upstream": upstream}
+        config.write_text(CONFIG.format(key=KEY, directory=directory, **texts))
         with processes.serve(Path(directory), "--config", str(config), *options) as command:
             yield Gateway(command)
+
+
+@contextlib.contextmanager
+def run_simulator() -> Generator[str]:
+    """Run the simulator in a process of its own while the block runs; yield its URL."""
+    command = [sys.executable, "-c", processes.PROGRAM, "simulate", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+        try:
+            found = re.search(r"http://[\d.]+:\d+", process.stdout.readline())
+            assert found
+            yield found[0]
+        finally:
+            process.kill()
 
 
 def percentile(values: list[float], share: float) -> float:

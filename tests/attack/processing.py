@@ -4,19 +4,21 @@ import json
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
 
-from attack.gateway import KEY, Gateway, Measure, percentile, run_gateway
+from attack.gateway import KEY, Gateway, Measure, percentile, run_gateway, run_simulator
 from dragoman.http.admission import ClientLimits
 
 _PATHS = {
     "chat": "/v1/chat/completions",
     "messages": "/v1/messages",
+    "responses": "/v1/responses",
     "gemini": "/v1beta/models/gemini-3-flash:generateContent",
 }
-_MEMBER = {"chat": "messages", "messages": "messages", "gemini": "contents"}
+_MEMBER = {"chat": "messages", "messages": "messages", "responses": "input", "gemini": "contents"}
 
 
 def _render(**members: object) -> bytes:
-    return json.dumps({"model": "gemini-3-flash", "max_tokens": 9, **members}, separators=(",", ":")).encode()
+    limit = {"max_tokens": 9} if "messages" in members else {}
+    return json.dumps({"model": "gemini-3-flash", **limit, **members}, separators=(",", ":")).encode()
 
 
 def _message(dialect: str, text: str) -> dict[str, object]:
@@ -25,9 +27,11 @@ def _message(dialect: str, text: str) -> dict[str, object]:
 
 def _with_tools(dialect: str, tools: list[dict[str, object]]) -> bytes:
     functions = [
-        {"chat": {"type": "function", "function": tool}, "messages": {**tool, "input_schema": tool["parameters"]}}.get(
-            dialect, tool
-        )
+        {
+            "chat": {"type": "function", "function": tool},
+            "messages": {**tool, "input_schema": tool["parameters"]},
+            "responses": {**tool, "type": "function"},
+        }.get(dialect, tool)
         for tool in tools
     ]
     if dialect == "messages":
@@ -58,7 +62,7 @@ def make_bodies(dialect: str, separators: int) -> Iterator[tuple[str, bytes]]:
     tools = [{"name": f"tool_{at}", "parameters": _schema(3)} for at in range(separators // 20)]
     yield "tools", _with_tools(dialect, tools)
     yield "a nested schema", _with_tools(dialect, [{"name": "f", "parameters": _nest_schema(400)}])
-    for name, share in (("messages", 1), ("messages within 200,000 separators", 0.4)):
+    for name, share in (("messages", 1), ("messages below the size for another process", 0.0499)):
         turns = [
             _message(dialect, f"message {at} of a long conversation") for at in range(int(separators * share) // 4)
         ]
@@ -83,7 +87,7 @@ def attack(scale: int, report: Callable[[str], None] = lambda line: None) -> lis
     times: list[float] = []
     wrong: list[str] = []
     separators = (ClientLimits().separators - 1000) * scale // 4
-    with run_gateway() as gateway:
+    with run_simulator() as simulator, run_gateway(upstream=f'base_url = "{simulator}"') as gateway:
         for dialect, path in _PATHS.items():
             for name, body in make_bodies(dialect, separators):
                 with gateway.probe_health() as health:

@@ -39,6 +39,7 @@ def test_a_reply_in_this_dialect_holds_what_the_vendor_documents():
         counts=frozenset({"cached", "cache_written", "reasoning"}),
         stop_sequence=True,
         namespaces=True,
+        tool_search=True,
         order=True,
         finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused", "paused"}),
     )

@@ -59,6 +59,21 @@ The client's name for a model is mapped to another model of its own dialect, whi
 | text before tool results in a user's turn, at another vendor's model | ✓ | ✓ | ≈ | ✓ |
 | reasoning of another vendor, in an envelope or rejected by the vendor | ∅ | ∅ | ∅ | ∅ |
 """
+_SERVERS = """## Chat-compatible servers
+
+`tests/end_to_end/test_server_profiles.py` runs every client on the simulator's profiles of DeepSeek, Kimi (K2.6 and K3), GLM (5.2 and 5.3), Qwen, vLLM and
+OpenRouter, whole and streamed: texts, parallel and empty calls, results and failures, reasoning that the client keeps or forgets, cached tokens, forced
+choices. The profiles are made from recordings, documentation and public issues; no live server was asked.
+
+| | Chat | Responses | Messages | Gemini |
+|---|---|---|---|---|
+| calls, results, reasoning in the server's own field and back | ✓ | ✓ | ✓ | ✓ |
+| reasoning that the client forgot, where the server requires the field | ✓ | ✓ | ✓ | ✓ |
+| forced tool choice at DeepSeek while it thinks, at Kimi and GLM: requested in the prompt | ≈ | ≈ | ≈ | ≈ |
+| output schema at DeepSeek, Kimi and GLM: requested in the prompt | ≈ | ≈ | ≈ | ≈ |
+| penalties, seed, `strict`, names, images where the server has none | ∅ | ∅ | ∅ | ∅ |
+| role `developer` at DeepSeek, Kimi, GLM and Qwen | ≈ | ✓ | | |
+"""
 _PROGRAMS = """## Vendors' tools in programs
 
 Programs run the tools that a vendor defines and the client runs: declarations, calls in parallel, results and failures, whole and streamed.
@@ -84,7 +99,7 @@ def mark(client: str, scenario: str, losses: Losses) -> str:
 
 def document(cells: dict[Key, str]) -> str:
     """Return the whole document."""
-    return "\n".join([_HEAD, *(_table(client, cells) for client in CLIENTS), _ALIASES, _PROGRAMS, _notes()])
+    return "\n".join([_HEAD, *(_table(client, cells) for client in CLIENTS), _ALIASES, _SERVERS, _PROGRAMS, _notes()])
 
 
 def cells_of(text: str) -> dict[Key, str]:

@@ -72,6 +72,7 @@ RESPONSES = {
     "continues": True,
 }
 CLAUDE = {
+    "tool_search": True,
     "issuer": "anthropic",
     "turns": "alternating",
     "sampling": {"max_tokens", "stop"},
@@ -150,6 +151,7 @@ GEMINI = {
     "given_ids": "[A-Za-z0-9]{8}|call_[0-9]{4,8}",
     "id_max": 64,
     "object_arguments": True,
+    "tools_max": 512,
     "native_mix": (("/toolConfig/includeServerSideToolInvocations", b"true"),),
     "allowed_subset": True,
     "thinking": "level",
@@ -187,6 +189,7 @@ def test_an_unknown_model_gets_the_last_row_of_its_dialect(dialect, row):
 
 
 OF_CHAT = {
+    "tools_max": 128,
     "max_tokens_member": "max_completion_tokens",
     "media": {"image", "document"},
     "reasoning_text": False,
@@ -205,6 +208,7 @@ OF_GPT_5 = {
     "unthinking_sampling": {"temperature", "top_p", "presence_penalty", "frequency_penalty"},
 }
 OF_RESPONSES_5 = {
+    "tools_max": 128,
     "media": {"image", "document"},
     "sampling": {"max_tokens"},
     "unthinking_sampling": {"temperature", "top_p"},
@@ -266,19 +270,25 @@ WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
         ("chat", "gemini-3-pro", "nobody", {"issuer": "google", "call_signatures": True, "efforts": EFFORTS[:5]}),
         ("chat", "claude-opus-5", "nobody", {"temperature_max": 1.0}),
         ("chat", "mistral-large", "nobody", {"id_exact": 9}),
-        ("responses", "gpt-audio", "nobody", WITHOUT_THINKING | {"custom_tools": False}),
+        ("responses", "gpt-audio", "nobody", WITHOUT_THINKING | {"custom_tools": False, "tools_max": 128}),
         ("responses", "gpt-4.1", "gpt-audio", {"media": {"image", "document"}, "verbosity": False}),
         ("chat", "gpt-6-astra", "gpt-6-luna", {"efforts": NEWEST[1:], "tools_elsewhere": RESPONSES_KIND}),
         ("chat", "gpt-6.1-sol", "gpt-6-astra", {}),
         ("responses", "gpt-6-astra", "gpt-6-luna", {"efforts": NEWEST[1:]}),
         ("responses", "gpt-6.1-sol", "gpt-6-astra", {}),
-        ("responses", "gpt-5.6", "nobody", OF_RESPONSES_5 | RESPONSES_MARKS | {"efforts": NEWEST, "unkept": SEALED}),
+        (
+            "responses",
+            "gpt-5.6",
+            "nobody",
+            OF_RESPONSES_5 | RESPONSES_MARKS | {"efforts": NEWEST, "unkept": SEALED, "tool_search": True},
+        ),
         ("responses", "gpt-5.4", "gpt-5.6", NO_MARKS | {"efforts": NEWEST[:-1], "thinks_by_default": False}),
         ("responses", "gpt-5.5", "gpt-5.4", {"thinks_by_default": True}),
-        ("responses", "gpt-5", "gpt-5.4", {"efforts": FLASH, "thinks_by_default": True}),
+        ("responses", "gpt-5.2", "gpt-5.4", {"tool_search": False}),
+        ("responses", "gpt-5", "gpt-5.2", {"efforts": FLASH, "thinks_by_default": True}),
         ("responses", "gpt-5-pro", "gpt-5", {"efforts": ("high",)}),
-        ("responses", "gpt-5.4-pro", "gpt-5.4", {"efforts": ("medium", "high", "xhigh"), "thinks_by_default": True}),
-        ("responses", "gpt-5.1", "gpt-5.4", {"efforts": NEWEST[:-2]}),
+        ("responses", "gpt-5.4-pro", "gpt-5.2", {"efforts": ("medium", "high", "xhigh"), "thinks_by_default": True}),
+        ("responses", "gpt-5.1", "gpt-5.2", {"efforts": NEWEST[:-2]}),
         ("responses", "o3", "gpt-5", {"efforts": FLASH[1:], "custom_tools": False, "verbosity": False}),
         ("messages", "claude-opus-4-7", "nobody", {"forced_choice": True, "can_disable_thinking": True}),
         ("messages", "claude-opus-4-8", "claude-opus-4-7", {"later_system": True, "system_before_answer": True}),
@@ -325,7 +335,12 @@ WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
         ),
         ("messages", "claude-haiku-5-5", "nobody", {"can_disable_thinking": True}),
         ("messages", "claude-haiku-4-5", "claude-opus-4-5", {"efforts": ()}),
-        ("messages", "claude-opus-4-1", "claude-haiku-4-5", {"max_tokens_default": 8192, "max_tokens_max": 32_000}),
+        (
+            "messages",
+            "claude-opus-4-1",
+            "claude-haiku-4-5",
+            {"max_tokens_default": 8192, "max_tokens_max": 32_000, "tool_search": False},
+        ),
         (
             "messages",
             "claude-sonnet-4",
@@ -335,6 +350,7 @@ WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
                 "max_tokens_default": 8192,
                 "strict_tools": False,
                 "output_schema": False,
+                "tool_search": False,
             },
         ),
         ("messages", "claude-opus-4-0", "claude-sonnet-4", {"max_tokens_max": 32_000}),

@@ -137,6 +137,7 @@ PROMPTED = [
 def test_what_the_server_has_no_member_for_is_requested_after_the_system_messages(server, model, members, text, before):
     turns = [QUESTION, {"role": "assistant", "content": "a"}, QUESTION, QUESTION]
     body = send(server, model, tools=[TOOL], messages=[*before, *turns], **members)
+    before = [{**message, "role": "system"} for message in before]
     assert body["messages"] == [*before, {"role": "system", "content": text}, *turns]
     assert body.get("tool_choice", "auto") == "auto"
     assert "parallel_tool_calls" not in body
@@ -178,6 +179,43 @@ def test_turns_with_calls_get_the_reasoning_member_that_the_server_requires(serv
 def test_kimi_k3_gets_the_reasoning_member_on_every_turn_of_the_model():
     body = send("kimi", "kimi-k3", messages=[QUESTION, ANSWER, QUESTION])
     assert body["messages"] == [QUESTION, ANSWER | {"reasoning_content": ""}, QUESTION]
+
+
+@pytest.mark.parametrize(
+    ("server", "model"),
+    [("deepseek", "deepseek-v4"), ("qwen", "qwen3.5-plus"), ("kimi", "kimi-k2.6"), ("glm", "glm-4.7")],
+)
+def test_a_developer_message_gets_the_role_that_the_server_knows(server, model):
+    messages = [
+        {"role": "developer", "content": "Be brief."},
+        QUESTION,
+        {"role": "developer", "content": '"developer"'},
+    ]
+    sent = send(server, model, messages=messages)["messages"]
+    assert sent == [{**messages[0], "role": "system"}, QUESTION, {**messages[2], "role": "system"}]
+    losses = translate(server, model, messages=messages).losses
+    assert [(loss.kind, loss.where, loss.grade) for loss in losses if loss.where.endswith("/role")] == [
+        ("approximated", "/messages/0/role", "informational"),
+        ("approximated", "/messages/2/role", "informational"),
+    ]
+
+
+@pytest.mark.parametrize(("server", "model"), [("vllm", "Qwen/Qwen3.5-27B"), ("openrouter", "openai/gpt-5.6")])
+def test_a_developer_message_stays_where_the_server_knows_the_role(server, model):
+    messages = [{"role": "developer", "content": "Be brief."}, QUESTION]
+    assert send(server, model, messages=messages)["messages"] == messages
+
+
+def test_names_of_speakers_are_removed_where_the_server_has_none():
+    tools = [{"role": "assistant", "tool_calls": [CALL]}, {"role": "tool", "tool_call_id": "call_1", "content": "3"}]
+    messages = [{**QUESTION, "name": "ada"}, *tools, {**QUESTION, "name": "bob"}]
+    result = translate("glm", "glm-4.7", messages=messages)
+    assert json.loads(result.call.body)["messages"] == [QUESTION, *tools, QUESTION]
+    assert [(loss.kind, loss.where) for loss in result.losses] == [
+        ("dropped", "/messages/0/name"),
+        ("dropped", "/messages/3/name"),
+    ]
+    assert send("vllm", "Qwen/Qwen3.5-27B", messages=messages)["messages"] == messages
 
 
 def test_reasoning_that_is_added_is_an_informational_loss_and_every_other_byte_stays():

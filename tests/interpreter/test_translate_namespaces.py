@@ -27,7 +27,7 @@ def names(target, body):
         return [tool["function"]["name"] for tool in body["tools"]], calls
     if target == "messages":
         blocks = [block for text in body["messages"] if text["role"] == "assistant" for block in text["content"]]
-        return [tool["name"] for tool in body["tools"]], [block["name"] for block in blocks]
+        return [tool["name"] for tool in body["tools"] if "type" not in tool], [block["name"] for block in blocks]
     parts = [part for content in body["contents"] for part in content["parts"]]
     declared = [tool["name"] for tool in body["tools"][0]["functionDeclarations"]]
     return declared, [part["functionCall"]["name"] for part in parts if "functionCall" in part]

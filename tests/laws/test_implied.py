@@ -100,7 +100,14 @@ FOUND: dict[str, dict[str, Any]] = {
         ],
     },
 }
+GROUPED: dict[str, dict[str, Any]] = {
+    "responses": {
+        "input": "Look.",
+        "tools": [{"type": "namespace", "name": "eyes", "tools": [{"type": "function", "name": "see"}]}],
+    },
+}
 PLACES = {
+    ("responses", "/tools/#/tools/#/defer_loading"): (GROUPED, "/tools/0/tools/0/defer_loading"),
     ("chat", "/messages/#/annotations"): (BASES, "/messages/1/annotations"),
     ("chat", "/messages/#/prefix"): (BASES, "/messages/1/prefix"),
     ("chat", "/messages/#/tool_calls/#/index"): (CALLED, "/messages/1/tool_calls/0/index"),

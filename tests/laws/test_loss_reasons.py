@@ -45,12 +45,10 @@ def ask(source: str, **members: Any) -> dict[str, Any]:
 
 
 RUN_BY_VENDOR = [
-    ("messages", {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}),
     ("messages", {"type": "mcp_toolset", "mcp_server_name": "s"}),
     ("responses", {"type": "file_search", "vector_store_ids": ["v"]}),
     ("responses", {"type": "image_generation"}),
     ("responses", {"type": "mcp", "server_label": "s", "server_url": "https://a.example"}),
-    ("responses", {"type": "tool_search"}),
     ("responses", {"type": "shell", "environment": {"type": "container_auto"}}),
     ("gemini", {"googleMaps": {}}),
     ("gemini", {"file_search": {"file_search_store_names": ["s"]}}),

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from dragoman.core.parts import AnyPart, Content, Data, Media, Text, ToolCall, ToolResult
+from dragoman.core.parts import AnyPart, Content, Data, FoundTools, Media, Text, ToolCall, ToolResult, ToolSearch
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.core.value import Extras
@@ -47,6 +47,10 @@ def _normalize_part(part: AnyPart, target: str) -> AnyPart:
             return msgspec.structs.replace(
                 part, content=tuple(_normalize_part(item, target) for item in result(part, content))
             )
+        case ToolSearch():
+            return msgspec.structs.replace(part, dialect="", raw=b"")
+        case FoundTools():
+            return msgspec.structs.replace(part, dialect="", raw=b"", tools=b"")
         case Media(extras=Extras(fields={"/detail": b'"auto"', **rest})) if not rest:
             return msgspec.structs.replace(part, extras=None)
         case _:

@@ -2,9 +2,11 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.apis.api import Api
+from dragoman.simulator.apis.rule import Rule
+from dragoman.simulator.apis.servers import RULES as SERVER_RULES
 
 _HEAD = """# The simulator's rules
 
@@ -19,20 +21,22 @@ _TITLES = {
     "messages": "Anthropic Messages",
     "gemini": "Gemini",
 }
+_SERVERS = "Chat-compatible servers"
 
 
 def document() -> str:
     """Return the whole document."""
+    sections: dict[str, tuple[Rule[Any], ...]] = {_TITLES[name]: api.rules for name, api in APIS.items()}
+    sections[_SERVERS] = SERVER_RULES
     counts = "\n".join(
-        f"- [{_TITLES[name]}](#{_TITLES[name].lower().replace(' ', '-')}): {len(api.rules)}"
-        for name, api in APIS.items()
+        f"- [{title}](#{title.lower().replace(' ', '-')}): {len(rules)}" for title, rules in sections.items()
     )
-    return "\n".join([_HEAD, counts, "", *map(_section, APIS.values())])
+    return "\n".join([_HEAD, counts, "", *(_section(title, rules) for title, rules in sections.items())])
 
 
-def _section(api: Api) -> str:
-    rows = "\n".join(f"| `{rule.name}` | {_cell(rule.says)} | {_cell(rule.source)} |" for rule in api.rules)
-    return f"## {_TITLES[api.name]}\n\n| rule | requires | source |\n|---|---|---|\n{rows}\n"
+def _section(title: str, rules: tuple[Rule[Any], ...]) -> str:
+    rows = "\n".join(f"| `{rule.name}` | {_cell(rule.says)} | {_cell(rule.source)} |" for rule in rules)
+    return f"## {title}\n\n| rule | requires | source |\n|---|---|---|\n{rows}\n"
 
 
 def _cell(text: str) -> str:

@@ -7,6 +7,7 @@ import httpx2
 import pytest
 
 from dragoman.simulator import Answer, Call, Fault, Received, Unmet, read_fault
+from dragoman.simulator.apis import SERVERS
 from dragoman.simulator.runner import Running
 from server.processes import until
 
@@ -318,7 +319,7 @@ def test_a_head_request_gets_no_body(simulator):
 def test_rules_and_requests_are_listed(simulator):
     post(simulator, *PATHS["chat"])
     rules = httpx2.get(simulator.base_url + "/rules").json()
-    assert {rule["api"] for rule in rules} == set(PATHS)
+    assert {rule["api"] for rule in rules} == {*PATHS, "server", *SERVERS}
     assert all(rule["name"].startswith(rule["api"]) and rule["says"] and rule["source"] for rule in rules)
     assert len({rule["name"] for rule in rules}) == len(rules)
     seen = httpx2.get(simulator.base_url + "/requests").json()

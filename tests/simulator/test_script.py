@@ -26,6 +26,14 @@ def get_received(
     return Received(api=api, request=ModelRequest(model=model, turns=turns or (USER,)), body=body or {})
 
 
+def test_a_step_may_be_for_one_chat_compatible_server(tmp_path):
+    steps = script(tmp_path, '[[step]]\nwhen = { api = "deepseek" }\ntext = "deep"\n')
+    assert steps(get_received(api="chat")) is None
+    answer = steps(get_received(api="deepseek"))
+    assert isinstance(answer, Answer)
+    assert answer.text == "deep"
+
+
 def test_steps_are_taken_in_order_and_then_the_model_answers(tmp_path):
     steps = script(
         tmp_path,

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from dragoman import __version__
-from dragoman.cli import chat, configuration, doctor, intercept, serve, simulate, translate
+from dragoman.cli import chat, configuration, doctor, intercept, mcp, serve, simulate, translate
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -16,6 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"dragoman {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     serve.add_to(verbs)
+    mcp.add_to(verbs)
     translate.add_to(verbs, chosen=words[:1] == ["translate"])
     chat.add_to(verbs)
     intercept.add_to(verbs)

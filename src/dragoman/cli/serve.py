@@ -1,4 +1,4 @@
-"""`dragoman serve` and `dragoman mcp`: run the gateway, or an MCP server on standard input and output."""
+"""`dragoman serve`: run the gateway."""
 
 import argparse
 import contextlib
@@ -16,12 +16,9 @@ if TYPE_CHECKING:
 
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
-    """Add the subcommands."""
+    """Add the subcommand."""
     parser = verbs.add_parser("serve", help="run the gateway")
-    mcp = verbs.add_parser("mcp", help="run an MCP server on standard input and output")
-    for each in (parser, mcp):
-        each.add_argument("--config", type=Path, help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
-    mcp.set_defaults(run=run_mcp)
+    parser.add_argument("--config", type=Path, help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
     parser.add_argument("--listen", default="", help="HOST:PORT to listen on; overrides `listen` in [server]")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="number of worker processes (default 1)")
     parser.set_defaults(run=run)
@@ -65,21 +62,3 @@ def _print_address(config: "Config", base_url: str) -> None:
                 f"upstream {name!r} is the simulator, which is not a model: set GEMINI_API_KEY or another key\n"
             )
     sys.stdout.flush()
-
-
-def run_mcp(options: argparse.Namespace) -> int:
-    """Serve MCP until the input ends and all requests are answered."""
-    import asyncio  # noqa: PLC0415  only for this verb
-
-    from dragoman.config import ConfigError, load  # noqa: PLC0415
-    from dragoman.core.problems import Problem  # noqa: PLC0415
-
-    try:
-        config = load(options.config)
-        from dragoman.server.runner import serve_mcp  # noqa: PLC0415  only for this verb
-
-        with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(serve_mcp(config))
-    except (ConfigError, OSError, Problem) as error:
-        return report_error(str(error))
-    return 0

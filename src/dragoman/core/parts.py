@@ -155,6 +155,42 @@ class Opaque(Part, frozen=True, kw_only=True, eq=False):
     """It is for the vendor's accounting, which no model reads: its loss is informational."""
 
 
+class ToolSearch(Opaque, frozen=True, kw_only=True, eq=False):
+    """A search for deferred tools that the vendor runs, or the gateway; its result is a `FoundTools` of the same turn.
+
+    `raw` is the vendor's own block, empty for a search of the gateway.
+    """
+
+    dialect: str = ""
+    raw: bytes = b""
+    id: str = ""
+    """Without the prefix that its vendor gives ids of searches."""
+    query: str = ""
+    pattern: bool = False
+    """The query is a regular expression."""
+
+
+class FoundTools(Opaque, frozen=True, kw_only=True, eq=False):
+    """The deferred tools that a search found: they can be called from here on."""
+
+    dialect: str = ""
+    raw: bytes = b""
+    id: str = ""
+    """The id of the search."""
+    names: tuple[str, ...] = ()
+    """The names of the tools, each after its namespace and `__`."""
+    tools: bytes = b""
+    """Their declarations in the target's dialect, as a JSON array, for a dialect that repeats them."""
+    error: str = ""
+    """Why the search failed, as a code of Anthropic's: `invalid_tool_input`, `unavailable`, …"""
+
+
+class ToolReference(Opaque, frozen=True, kw_only=True, eq=False):
+    """A deferred tool that the client found, in a tool result: it can be called from here on."""
+
+    name: str
+
+
 class ToolResult(Part, frozen=True, kw_only=True, eq=False):
     """The result of a tool call; `name` is "" where the dialect gives only the call id."""
 

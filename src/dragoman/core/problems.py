@@ -1,6 +1,6 @@
 """Errors of requests and replies as values that can be raised, streamed, stored and encoded."""
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 Kind = Literal[
     "invalid_request",
@@ -107,6 +107,10 @@ class Problem(Exception):  # noqa: N818  # it is stored and sent as often as rai
         """Compare all fields."""
         return isinstance(other, Problem) and vars(self) == vars(other)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy all fields to another process."""
+        return _create_problem, (type(self), self.message), vars(self)
+
     def __hash__(self) -> int:
         """Hash by kind, message and status."""
         return hash((self.kind, self.message, self.status))
@@ -114,3 +118,8 @@ class Problem(Exception):  # noqa: N818  # it is stored and sent as often as rai
     def __repr__(self) -> str:
         """Show the kind first, because code branches on it."""
         return f"Problem({self.kind!r}, {self.message!r}, status={self.status}, where={self.where!r})"
+
+
+def _create_problem(kind: type[Problem], message: str) -> Problem:
+    """Return a problem without fields, which are set afterwards."""
+    return kind.__new__(kind, message)

@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 from dragoman.core.parts import (
     Citation,
     Data,
+    FoundTools,
     Inline,
     Link,
     Media,
@@ -21,7 +22,9 @@ from dragoman.core.parts import (
     Stored,
     Text,
     ToolCall,
+    ToolReference,
     ToolResult,
+    ToolSearch,
 )
 from dragoman.core.request import Message
 from dragoman.core.value import Extras
@@ -40,6 +43,9 @@ _KINDS: dict[str, type[Struct]] = {
         Media,
         Refusal,
         Opaque,
+        ToolSearch,
+        FoundTools,
+        ToolReference,
         Signature,
         Citation,
         Inline,

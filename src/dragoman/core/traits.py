@@ -98,6 +98,10 @@ class Traits(Struct, frozen=True, kw_only=True):
     """A tool without arguments still has a schema."""
     native_tools: bool = True
     """The vendor's own tools may be combined with the client's."""
+    tools_max: int = 1_000_000
+    """How many tools a request may have; a namespace counts once where the target has namespaces."""
+    tool_search: bool = False
+    """The vendor runs a search for deferred tools."""
     native_mix: tuple[tuple[str, bytes], ...] = ()
     """Request fields that must be set when they are combined."""
     forced_choice: bool = True
@@ -230,6 +234,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """The maximum length of `user`."""
     continues: bool = False
     speaker_names: bool = False
+    developer_role: bool = True
+    """A system message may have the role `developer` (Chat)."""
     result_names: bool = False
     """A tool result has the name of its tool."""
     failed_results: bool = False

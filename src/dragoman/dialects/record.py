@@ -102,6 +102,8 @@ class ReplyCapabilities(Struct, frozen=True, kw_only=True):
     """A reply names the stop sequence that ended it."""
     namespaces: bool = False
     """A call names the namespace of its tool."""
+    tool_search: bool = False
+    """It has blocks for a search for deferred tools and its result."""
     order: bool = True
     """Text that follows a call stays after it."""
     finishes: frozenset[str] = frozenset({"stop", "length", "tool_calls", "filtered", "refused"})

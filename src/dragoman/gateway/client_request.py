@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from dragoman.core.losses import Loss, Strict
 from dragoman.core.problems import Problem
-from dragoman.core.request import Request
+from dragoman.core.request import AnyTool, Request, Tool
 from dragoman.dialects.record import Call, Dialect
 from dragoman.gateway.errors import build_body_error, build_duplicate_key_error
 from dragoman.http.message import Headers
@@ -53,6 +53,8 @@ class ClientRequest(Struct, frozen=True, kw_only=True):
     """The server-side tools that its `x-dragoman-tools` header names."""
     allowed: tuple[str, ...] = ()
     """Patterns of the server-side tools that its API key may use; empty for all."""
+    is_large: bool = False
+    """Whether its body has so many values that another process handles it; see `large_bodies`."""
 
 
 SMALL_BODY = 8 << 10
@@ -128,6 +130,22 @@ _LARGE_SCHEMAS = 16 << 10
 """Bytes of schemas above which they are validated in a thread, off the event loop."""
 
 
+_MOST_TOOLS = 10_000
+_MOST_SCHEMA_OBJECTS = 100_000
+"""Objects in the schemas of all tools of a request."""
+
+
+def _require_few_schemas(tools: tuple[AnyTool, ...], dialect: Dialect) -> None:
+    """Raise a `Problem` for more tools or larger schemas than any model takes."""
+    where = dialect.pointers["tools"][0]
+    if len(tools) > _MOST_TOOLS:
+        raise Problem("invalid_request", f"there are {len(tools)} tools; the limit is {_MOST_TOOLS}", where=where)
+    objects = sum((tool.parameters or b"").count(b"{") for tool in tools if isinstance(tool, Tool))
+    if objects > _MOST_SCHEMA_OBJECTS:
+        message = f"the schemas of the tools have {objects} objects; the limit is {_MOST_SCHEMA_OBJECTS}"
+        raise Problem("invalid_request", message, where=where)
+
+
 def are_tools_validated(request: Request, tool_set: ToolSet | None) -> bool:
     """Return whether the tools of a request were validated before, and its tool choice names none of them."""
     names = request.tool_choice.names if request.tool_choice is not None else ()
@@ -140,6 +158,8 @@ async def require_valid_tools(call: Call, dialect: Dialect, request: Request, to
     cached = tool_set if tool_set is not None and tool_set.tools is tools else None
     is_valid = not tools or (cached is not None and cached.is_valid)
     if not is_valid:
+        if len(call.body) > _LARGE_SCHEMAS:
+            _require_few_schemas(tools, dialect)
         proofs = cached.proofs if cached is not None else NO_PROOFS
         in_thread = len(call.body) > _LARGE_SCHEMAS and count_unproven_bytes(tools, proofs) > _LARGE_SCHEMAS
         is_valid = await asyncio.to_thread(are_valid, tools, proofs) if in_thread else are_valid(tools, proofs)

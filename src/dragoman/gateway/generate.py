@@ -27,7 +27,7 @@ from dragoman.gateway.retry import RetryLoop, RetryPolicy
 from dragoman.gateway.router import Routes, Target
 from dragoman.gateway.signatures import SignatureStore
 from dragoman.gateway.token_count import count_tokens
-from dragoman.gateway.upstream_call import UpstreamClient, choose_api
+from dragoman.gateway.upstream_call import LargeTranslator, UpstreamClient, choose_api
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
 from dragoman.interpreter.choices import SeveralChoices
@@ -97,17 +97,19 @@ class Gateway:
         agents: ToolAgents | None = None,
         *,
         turn_answers: TurnAnswers | None = None,
+        large_translator: LargeTranslator | None = None,
     ) -> None:
         self.routes = routes
         self._agent_models: Mapping[str, str] = agents.models if agents is not None else {}
         self.catalogue = Catalogue(routes, client, self._agent_models)
         purposes = turn_answers.purposes if turn_answers is not None else frozenset[str]()
-        self._upstreams = UpstreamClient(client, signature_store, purposes)
+        self._upstreams = UpstreamClient(client, signature_store, purposes, large_translator)
         self._turn_answers = turn_answers
         self._settings = settings or GenerateSettings()
         self._retry = RetryLoop(self._settings.retry)
         # Functions cannot run in several choices at once.
-        choice_upstreams = UpstreamClient(client, signature_store) if purposes else self._upstreams
+        choice_upstreams = UpstreamClient(client, signature_store, large_translator=large_translator)
+        choice_upstreams = choice_upstreams if purposes else self._upstreams
         self._choices = ChoiceCalls(choice_upstreams, self._retry, self._settings.max_choices)
         self._agents = agents
         self.has_tools = agents is not None

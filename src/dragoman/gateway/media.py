@@ -7,6 +7,7 @@ few minutes, because a conversation repeats its links with every turn.
 from base64 import b64encode
 from collections.abc import Callable, Iterable
 from itertools import islice
+from typing import TypeVar
 
 from msgspec import Struct, structs
 
@@ -21,11 +22,11 @@ from dragoman.interpreter.translation import (
     Links,
     MissingLinks,
     NeededLink,
-    Translation,
     show_host,
 )
 from dragoman.tasks import run_all
 
+T = TypeVar("T")
 _CACHE_SECONDS = 300.0
 _MAX_CACHE_BYTES = 64 << 20
 _FAILURE_SECONDS = 60.0
@@ -53,8 +54,8 @@ class MediaFetcher:
         self._failures: ExpiringCache[FetchFailure] = ExpiringCache(_FAILURE_SECONDS, _MAX_FAILURE_BYTES)
 
     async def translate_with_media(
-        self, translate: Callable[[Links | None], Translation], missing: MissingLinks, links: Links
-    ) -> Translation:
+        self, translate: Callable[[Links | None], T], missing: MissingLinks, links: Links
+    ) -> T:
         """Fetch the missing links and translate a request with them, and with the settings of `links`.
 
         A link that cannot be fetched is an error, or a text in its place if `links` says so.

@@ -22,6 +22,7 @@ from dragoman.gateway.context import CallContext
 from dragoman.gateway.errors import map_failure
 from dragoman.gateway.retry import RetryLoop
 from dragoman.gateway.router import Routes, Target
+from dragoman.gateway.signature_removal import rejects_signature, replace_rejected
 from dragoman.gateway.upstream_call import UpstreamClient, translate_with_stored
 from dragoman.http.client import Incoming
 from dragoman.http.upstream_connection import ConnectionFailure
@@ -30,9 +31,10 @@ from dragoman.interpreter.call_wrapper import CallExpander
 from dragoman.interpreter.core_request import TranslationOptions, translate_core_request
 from dragoman.interpreter.errors import adapt_error_reply
 from dragoman.interpreter.ids import generate_id
-from dragoman.interpreter.ledger import open_reply_ledger
+from dragoman.interpreter.ledger import Ledger, open_reply_ledger
 from dragoman.interpreter.other_api import needs_other_api, report_other_api
-from dragoman.interpreter.signatures import find_unsigned_sections
+from dragoman.interpreter.parameters import disable_in_tool_loop
+from dragoman.interpreter.signatures import find_unsigned_sections, remove_signatures
 from dragoman.interpreter.text_call_detector import CallDetector
 from dragoman.interpreter.translate import PendingRequest
 from dragoman.interpreter.translation import Links, Translation
@@ -81,10 +83,14 @@ class UpstreamModel:
         target, losses = self._choose_api(request, target)
         upstream = target.upstream
         translation = await self._translate(request, target)
-        record.note_attempt(upstream.name, target.model)
-        headers = client.headers if upstream.dialect == client.dialect else ()
-        outgoing = await upstream.generate(translation.call, headers, translated=True)
-        incoming = await self._deps.upstreams.send(outgoing, target, translation, client)
+        try:
+            incoming = await self._send(target, translation)
+        except Problem as problem:
+            plain = await self._translate_unsigned(request, target, translation, problem)
+            if plain is None:
+                raise
+            translation = plain
+            incoming = await self._send(target, translation)
         record.losses = tuple(dict.fromkeys((*record.losses, *losses, *translation.losses)))
         self.last_dialect = upstream.dialect
         issuer = dialect_named(client.dialect).issuer if client.dialect else ""
@@ -96,6 +102,28 @@ class UpstreamModel:
             if not isinstance(event, Started | UsageSeen):
                 return held, events
         return [], events
+
+    async def _send(self, target: Target, translation: Translation) -> Incoming:
+        client, upstream = self._context.request, target.upstream
+        self._context.record.note_attempt(upstream.name, target.model)
+        headers = client.headers if upstream.dialect == client.dialect else ()
+        outgoing = await upstream.generate(translation.call, headers, translated=True)
+        return await self._deps.upstreams.send(outgoing, target, translation, client)
+
+    async def _translate_unsigned(
+        self, request: Request, target: Target, rejected: Translation, problem: Problem
+    ) -> Translation | None:
+        """Return the translation without the saved reasoning or the signatures that `problem` rejects, or None."""
+        if problem.status != 400:
+            return None
+        plain = replace_rejected(rejected, await self._translate(request, target, restores=False))
+        if plain is not None or self._context.request.strict or not rejects_signature(problem, target):
+            return plain
+        messages, thinking = remove_signatures(request.messages), request.thinking
+        if thinking is not None and thinking.mode == "enabled":
+            thinking = disable_in_tool_loop(messages, thinking, request, Ledger({}))
+        unsigned = structs.replace(request, messages=messages, thinking=thinking)
+        return replace_rejected(rejected, await self._translate(unsigned, target, restores=False))
 
     def _choose_api(self, request: Request, target: Target) -> tuple[Target, tuple[Loss, ...]]:
         """Return the target that takes a request, and the loss if that is the other API of the upstream."""
@@ -121,9 +149,10 @@ class UpstreamModel:
             raise map_failure(failure, upstream) from None
         record.reply_losses = tuple(dict.fromkeys((*record.reply_losses, *reply.losses)))
 
-    async def _translate(self, request: Request, target: Target) -> Translation:
+    async def _translate(self, request: Request, target: Target, *, restores: bool = True) -> Translation:
+        """Translate a request; `restores` adds what is saved of its history."""
         upstream, client, store = target.upstream, self._context.request, self._deps.upstreams.signature_store
-        is_signed = store is not None and target.signs and upstream.dialect != client.dialect
+        is_signed = restores and store is not None and target.signs and upstream.dialect != client.dialect
         signer = store.signer_for(client.owner) if store is not None and is_signed else None
         options = TranslationOptions(
             source=client.dialect,

@@ -105,6 +105,11 @@ class Routes:
         self._patterns = sorted(patterns, key=lambda pattern: (-len(pattern[0]), pattern[0]))
         self._cache: dict[str, tuple[Target, ...]] = {}
 
+    def find_tool_limit(self, model: str) -> int:
+        """Return how many tools every target of a model takes."""
+        targets = self.find_targets(model)
+        return min(traits_for(one.upstream.dialect, one.model, "", one.server).tools_max for one in targets)
+
     @property
     def names(self) -> tuple[str, ...]:
         """The configured model names without patterns, which may be listed to clients."""

@@ -64,17 +64,23 @@ def remove_signatures(
     The vendor is the judge of signatures of unknown origin, such as those of a fallback to another vendor's server.
     Strict mode leaves the error to the client, because the reasoning of the history is a material loss.
     """
-    pattern = dialect_named(request.dialect).signature_error if problem.status == 400 else None
     is_translated = target.upstream.dialect != request.dialect
-    if pattern is None or is_translated or request.strict or target.is_exact:
-        return None
-    if not pattern.search(f"{problem.code} {problem.message} {(problem.detail or b'').decode('utf-8', 'replace')}"):
+    if is_translated or request.strict or target.is_exact or not rejects_signature(problem, target):
         return None
     call = request.native or request.call
     unsigned = remove_rejected_signatures(call, dialect_named(request.dialect), target.model)
     if unsigned is None:
         return None
     return structs.replace(request, call=unsigned[0], native=None), unsigned[1]
+
+
+def rejects_signature(problem: Problem, target: Target) -> bool:
+    """Return whether an upstream's error says that it rejects a signature of the request."""
+    pattern = dialect_named(target.upstream.dialect).signature_error if problem.status == 400 else None
+    if pattern is None:
+        return False
+    detail = (problem.detail or b"").decode("utf-8", "replace")
+    return pattern.search(f"{problem.code} {problem.message} {detail}") is not None
 
 
 def replace_rejected(rejected: Translation, plain: Translation) -> Translation | None:

@@ -8,7 +8,7 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.record import Record
 from dragoman.gateway.router import Target
-from dragoman.gateway.upstream_call import UpstreamClient, read_body, translate
+from dragoman.gateway.upstream_call import UpstreamClient, read_body
 from dragoman.interpreter.choices import SeveralChoices, split_request
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
@@ -24,11 +24,11 @@ async def count_tokens(
     """Return the response body of a token count, and whether the count is an estimate."""
     upstream = target.upstream
     try:
-        translation = await translate(request, target)
+        translation = await upstreams.translate_unsigned(request, target)
     except SeveralChoices as several:
         # Each choice has the same input.
         single = split_request(request.call, dialect_named(request.dialect), several)[0]
-        translation = await translate(structs.replace(request, call=single), target)
+        translation = await upstreams.translate_unsigned(structs.replace(request, call=single), target)
     record.losses = (*request.losses, *translation.losses)
     record.note_attempt(upstream.name, target.model)
     headers = request.headers if upstream.dialect == request.dialect else ()

@@ -6,7 +6,7 @@ Every error is raised as a `Problem` in the client's terms; see `errors`.
 from collections.abc import Callable, Collection, Coroutine
 from functools import partial
 from time import time
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct, structs
 
@@ -28,6 +28,7 @@ from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.core_request import TranslationOptions
+from dragoman.interpreter.deferred_tools import FEWEST_TOOLS, require_room
 from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.other_api import call_needs_other_api, report_other_api
 from dragoman.interpreter.passthrough import pair_request, require_readable
@@ -54,6 +55,27 @@ class UpstreamReply(Struct, frozen=True):
         return Context(self.translation.request, self.translation.undo, now=int(time()), saves_signatures=saves)
 
 
+class LargeTranslator(Protocol):
+    """Translates requests with large bodies outside this process; see `large_bodies`."""
+
+    def translate(
+        self,
+        request: ClientRequest,
+        target: Target,
+        store: SignatureStore | None = None,
+        turn_functions: frozenset[str] = frozenset(),
+        losses: tuple[Loss, ...] = (),
+    ) -> Coroutine[Any, Any, Translation]:
+        """Translate a request as `translate` does."""
+        ...
+
+    async def map_rejection(
+        self, request: ClientRequest, target: Target, store: SignatureStore | None, rejection: Rejection
+    ) -> Problem:
+        """Return the error for a request that an upstream has rejected."""
+        ...
+
+
 class UpstreamClient:
     """Calls upstreams."""
 
@@ -62,17 +84,31 @@ class UpstreamClient:
         client: Client,
         signature_store: SignatureStore | None = None,
         turn_functions: frozenset[str] = frozenset(),
+        large_translator: LargeTranslator | None = None,
     ) -> None:
         self.http = client
         self.signature_store = signature_store
         self._turn_functions = turn_functions
         """What the gateway can run within a turn; a request that needs it raises `TurnFunctionsNeeded`."""
+        self._large_translator = large_translator
 
     def translate(
         self, request: ClientRequest, target: Target, losses: tuple[Loss, ...] = ()
     ) -> Coroutine[Any, Any, Translation]:
         """Translate a request with what is saved of it; `losses` are those of choosing the target."""
-        return translate(request, target, self.signature_store, self._turn_functions, losses)
+        run = self._find_translator(request)
+        return run(request, target, self.signature_store, self._turn_functions, losses)
+
+    def translate_unsigned(
+        self, request: ClientRequest, target: Target, losses: tuple[Loss, ...] = ()
+    ) -> Coroutine[Any, Any, Translation]:
+        """Translate a request without what is saved of it."""
+        return self._find_translator(request)(request, target, losses=losses)
+
+    def _find_translator(self, request: ClientRequest) -> Callable[..., Coroutine[Any, Any, Translation]]:
+        if request.is_large and self._large_translator is not None:
+            return self._large_translator.translate
+        return translate
 
     async def send_translated(self, context: CallContext, target: Target, translation: Translation) -> UpstreamReply:
         """Send a translated request; return when a successful reply has started.
@@ -93,13 +129,31 @@ class UpstreamClient:
             try:
                 incoming = await self.send(outgoing, target, translation, request)
             except Problem as problem:
-                plain = None if is_plain else await _translate_unsigned(request, target, translation, store, problem)
+                plain = (
+                    None if is_plain else await self._translate_rejected(request, target, translation, store, problem)
+                )
                 if plain is None:
                     raise
                 translation, is_plain = plain, True
             else:
                 record.losses = (*request.losses, *translation.losses) if request.losses else translation.losses
                 return UpstreamReply(target, translation, incoming, store)
+
+    async def _translate_rejected(
+        self,
+        request: ClientRequest,
+        target: Target,
+        rejected: Translation,
+        store: SignatureStore | None,
+        problem: Problem,
+    ) -> Translation | None:
+        """Return the translation without the signatures or the saved reasoning that `problem` rejects, or None."""
+        if store is not None:
+            if problem.status != 400:
+                return None
+            return replace_rejected(rejected, await self.translate_unsigned(request, target))
+        unsigned = remove_signatures(request, target, problem)
+        return await self.translate_unsigned(unsigned[0], target, unsigned[1]) if unsigned is not None else None
 
     async def send(
         self,
@@ -118,6 +172,8 @@ class UpstreamClient:
             return incoming
         body = redact_credentials(await read_body(incoming, target), outgoing)
         rejection = Rejection(incoming.status, incoming.headers, body)
+        if request.is_large and self._large_translator is not None:
+            raise await self._large_translator.map_rejection(request, target, self.signature_store, rejection)
         raise map_rejection(rejection, target, translation, request.dialect, request.call.body)
 
 
@@ -172,7 +228,10 @@ async def translate(
     call, signer = request.call, None
     if client_dialect is upstream_dialect:
         call = request.native or call
-        require_readable(call, client_dialect, CACHES.tools)
+        tools = require_readable(call, client_dialect, CACHES.tools)
+        if len(tools) > FEWEST_TOOLS and not target.is_exact:
+            traits = traits_for(upstream.dialect, target.model, "", target.server)
+            require_room(tools, traits, turn_functions)
         if request.has_stored_history:
             call, repairs = pair_request(call, client_dialect, target.model)
             losses += repairs
@@ -206,16 +265,6 @@ async def translate(
     except Problem as problem:
         raise explain_tools(problem, call, client_dialect) from None
     return structs.replace(translation, losses=(*losses, *translation.losses)) if losses else translation
-
-
-async def _translate_unsigned(
-    request: ClientRequest, target: Target, rejected: Translation, store: SignatureStore | None, problem: Problem
-) -> Translation | None:
-    """Return the translation without the signatures or the saved reasoning that `problem` rejects, or None."""
-    if store is not None:
-        return replace_rejected(rejected, await translate(request, target)) if problem.status == 400 else None
-    unsigned = remove_signatures(request, target, problem)
-    return await translate(unsigned[0], target, losses=unsigned[1]) if unsigned is not None else None
 
 
 async def translate_with_stored(

@@ -39,7 +39,7 @@ class ClientLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Seconds in which the body must arrive; a large body may take longer if it arrives fast enough."""
     write_seconds: float = 60.0
     """Seconds in which a client must read at least some bytes of a buffered response."""
-    separators: int = 500_000
+    separators: int = 2_000_000
     """Commas and colons in a JSON body, which its processing time depends on more than on its bytes."""
     connections: int = 16_000
     """Client connections; a request on one more is rejected."""

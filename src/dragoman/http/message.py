@@ -25,6 +25,8 @@ class Request(Struct):
     """The path of the target, with percent escapes decoded."""
     headers_by_name: dict[str, str] = {}
     """The headers by name; of duplicates the last one."""
+    is_large: bool = False
+    """Whether the body has so many values that another process handles it."""
 
     def __post_init__(self) -> None:
         path = self.target.partition("?")[0]

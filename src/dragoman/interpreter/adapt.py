@@ -11,14 +11,15 @@ from msgspec import structs
 
 from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
-from dragoman.core.request import AnyTool, Message, Request, Sampling, Thinking, Tool, count_leading_systems
+from dragoman.core.request import AnyTool, Message, NativeTool, Request, Sampling, Thinking, Tool, count_leading_systems
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.cache_marks import limit_marks
+from dragoman.interpreter.deferred_tools import has_deferred, has_too_many, load_tools, require_search
 from dragoman.interpreter.foreign_fields import find_shared_fields, report_unknown
 from dragoman.interpreter.history import adapt_messages, arrange_turns
-from dragoman.interpreter.parameters import adapt_output, adapt_shared_value, adapt_thinking, disable_in_tool_loop
+from dragoman.interpreter.parameters import adapt_output, adapt_shared_value, adapt_thinking, adapt_tool_loop
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.request_fields import adapt_identity, adapt_sampling, find_max_tokens
 from dragoman.interpreter.signature_envelopes import ENVELOPE_PREFIX, join_thoughts, open_envelopes
@@ -44,6 +45,7 @@ def adapt(
     """
     traits, ledger = adaptation.traits, adaptation.ledger
     undo: Undo | None = None
+    request = _load(request, adaptation)
     if traits.text_calls and (prompt := describe_tools(request, adaptation.source_issuer, traits, ledger)) is not None:
         request, undo = prompt.request, prompt.undo
     if traits.tools_elsewhere and any(isinstance(tool, Tool) for tool in request.tools):
@@ -61,7 +63,7 @@ def adapt(
     tools, choice = adapt_request_tools(request, adaptation)
     output = adapt_output(request, adaptation) if request.output is not None else None
     prefix, messages = NO_PREFIX, request.messages
-    if prefix_of is not None:
+    if prefix_of is not None and not adaptation.has_tool_search:
         prefix = prefix_of(adaptation.history_changes)
         messages = _drop_prefix(prefix, messages, adaptation)
     turns = adapt_turns(messages, adaptation, is_start=not prefix.messages)
@@ -71,8 +73,8 @@ def adapt(
         turns = tuple(end_with_user(list(turns), ledger))
     if adaptation.has_cache_marks:
         turns = limit_marks(turns, traits, ledger)
-    if thinking is not None and thinking.mode == "enabled" and traits.thinking != "switch":
-        thinking = disable_in_tool_loop(turns, thinking, request, ledger)
+    if thinking is not None:
+        thinking = adapt_tool_loop(turns, thinking, request, adaptation)
     sampling = request.sampling
     if sampling != _NO_SAMPLING or traits.max_tokens_default is not None:
         sampling = adapt_sampling(sampling, adaptation, thinking)
@@ -93,6 +95,27 @@ def adapt(
         **changes,
     )
     return adapted, undo or adaptation.build_undo()
+
+
+def _load(request: Request, adaptation: Adaptation) -> Request:
+    """Return the request with the tools that the target gets now, if some are deferred or they are too many."""
+    if _has_deferred(request.tools, adaptation):
+        return load_tools(request, adaptation)
+    if len(request.tools) > adaptation.traits.tools_max and has_too_many(request.tools, adaptation.traits):
+        require_search(request, adaptation.ledger.find_pointer("tools"), adaptation.turn_functions)
+    return request
+
+
+def _has_deferred(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> bool:
+    """Return whether some tools are deferred; for an array of tools that is cached, that is known."""
+    known = adaptation.tool_set
+    is_cached = known is not None and known.tools is tools
+    if known is not None and is_cached and known.has_deferred is not None:
+        return known.has_deferred
+    found = any(type(tool) is NativeTool or tool.extras is not None for tool in tools) and has_deferred(tools)
+    if known is not None and is_cached:
+        known.has_deferred = found
+    return found
 
 
 def _can_force(traits: Traits, thinking: Thinking | None) -> bool:

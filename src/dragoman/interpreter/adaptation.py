@@ -6,9 +6,9 @@ from functools import lru_cache
 
 from msgspec import Struct, structs
 
-from dragoman.core.parts import ToolCall
+from dragoman.core.parts import ToolCall, ToolSearch
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message
+from dragoman.core.request import AnyTool, Message
 from dragoman.core.traits import TextCalls, Traits
 from dragoman.core.value import Value
 from dragoman.dialects.record import Dialect, ServerRow
@@ -62,6 +62,14 @@ class Adaptation(Struct):
     tools_cache: ToolsCache | None = None
     written_tools: bytes = b""
     """The adapted tools rendered in the target's dialect, if the cache has them."""
+    declared: tuple[AnyTool, ...] = ()
+    """The client's tools, deferred ones too, if there are any of those."""
+    sent: tuple[AnyTool, ...] = ()
+    """The tools as the target gets them."""
+    has_tool_search: bool = False
+    """The target runs the search for deferred tools."""
+    last_search: ToolSearch | None = None
+    """A search in the history whose result has not come yet."""
     runs: int = 0
     unnamed: int = 0
     """How many runs of assistant messages, and calls without an id, are in the cached prefix before these messages."""

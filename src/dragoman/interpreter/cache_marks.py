@@ -11,7 +11,7 @@ from operator import is_
 from msgspec import structs
 
 from dragoman.core.parts import AnyPart, ToolResult
-from dragoman.core.request import Message
+from dragoman.core.request import Message, Request
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.interpreter.adaptation import Adaptation
@@ -68,6 +68,13 @@ def adapt_mark(lifetime: str, pointer: str, adaptation: Adaptation, *, in_assist
         )
     adaptation.has_cache_marks = True
     return nearest
+
+
+def has_marks(request: Request, document: bytes) -> bool:
+    """Return whether a request has a cache mark, in the document that it comes from or in its messages."""
+    if CACHE_CONTROL[1:].encode() in document:
+        return True
+    return any(True for message in request.messages for part in message.parts for _ in _list_lifetimes(part))
 
 
 def are_marks_compatible(messages: Sequence[Message], max_marks: int) -> bool:

@@ -23,6 +23,7 @@ from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.adapt import adapt, adapt_turns, has_envelope
 from dragoman.interpreter.adaptation import Adaptation, traits_for
+from dragoman.interpreter.cache_marks import has_marks
 from dragoman.interpreter.ledger import Ledger, open_request_ledger
 from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.pairing import identify_reply, identify_request, pair_calls
@@ -81,6 +82,8 @@ def translate_core_request(request: Request, target: str, model: str, options: T
             whole if prompt is None else prompt.request, target_dialect, traits, ledger, options.links
         )
         undo = undo if prompt is None or prompt.undo is None else prompt.undo
+        if options.cache_marks and traits.cache_needs_marks and not has_marks(whole, options.document):
+            adapted = structs.replace(adapted, marks_ends=True)
     else:
         issuer = source_dialect.issuer if source_dialect is not None else ""
         adaptation = Adaptation(traits, ledger, issuer, links=options.links, adds_cache_marks=options.cache_marks)
@@ -169,7 +172,10 @@ def _adapt_added_tools(request: Request, adaptation: Adaptation) -> tuple[AnyToo
     if not added:
         return request.tools
     adapted, _ = adapt_request_tools(Request(model=request.model, messages=(), tools=added), adaptation)
-    return (*(tool for tool in request.tools if tool not in added), *adapted)
+    by_pointer = {tool.where: tool for tool in adapted}
+    return tuple(
+        by_pointer.get(tool.where, tool) for tool in request.tools if not _is_added(tool) or tool.where in by_pointer
+    )
 
 
 def _alias_choice(choice: ToolChoice | None, alias: Callable[[str], str], request: Request) -> ToolChoice | None:

@@ -14,17 +14,21 @@ from dragoman.core.parts import (
     AnyPart,
     Content,
     Data,
+    FoundTools,
     Media,
     Opaque,
     Reasoning,
     Refusal,
     Text,
     ToolCall,
+    ToolReference,
     ToolResult,
+    ToolSearch,
 )
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
 from dragoman.interpreter.adaptation import EMPTY_TEXT_REJECTED, Adaptation
+from dragoman.interpreter.deferred_tools import adapt_found_tools, adapt_reference, adapt_search
 from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.history_parts import (
     Adapted,
@@ -170,6 +174,9 @@ _PART_ADAPTERS: dict[type, Callable[[Any, Message, Adaptation], Adapted]] = {
     Media: adapt_media,
     Refusal: adapt_refusal,
     Opaque: _adapt_opaque,
+    ToolSearch: adapt_search,
+    FoundTools: adapt_found_tools,
+    ToolReference: adapt_reference,
     Data: keep_data,
 }
 

@@ -51,16 +51,40 @@ def _adapt_cache_options(pointer: str, raw: bytes, adaptation: Adaptation) -> by
 
 def disable_in_tool_loop(turns: tuple[Message, ...], thinking: Thinking, request: Request, ledger: Ledger) -> Thinking:
     """Turn manual thinking off in a tool loop that another model started: Claude requires its thinking blocks there."""
-    if len(turns) < 2:
-        return thinking
-    last, answer = turns[-2], turns[-1]
-    started_elsewhere = last.role == "assistant" and not isinstance(last.parts[0], Reasoning)
-    if started_elsewhere and any(isinstance(part, ToolResult) for part in answer.parts):
+    if _find_unthinking_turn(turns) is not None:
         for name in ("mode", "effort", "budget"):
             if getattr(request.thinking, name) is not None:
                 reason = "thinking is off in a tool loop that started without Claude's thinking blocks"
                 ledger.report_approximated_field(f"thinking.{name}", reason)
         return Thinking(mode="disabled")
+    return thinking
+
+
+def _find_unthinking_turn(turns: tuple[Message, ...]) -> Message | None:
+    """Return the assistant turn of the tool loop that a request continues if it begins without reasoning, else None."""
+    if len(turns) < 2:
+        return None
+    last, answer = turns[-2], turns[-1]
+    has_reasoning = last.role != "assistant" or isinstance(last.parts[0], Reasoning)
+    return last if not has_reasoning and any(isinstance(part, ToolResult) for part in answer.parts) else None
+
+
+def adapt_tool_loop(
+    turns: tuple[Message, ...], thinking: Thinking, request: Request, adaptation: Adaptation
+) -> Thinking:
+    """Return the thinking settings for a history that may continue a tool loop without thinking blocks.
+
+    A model that thinks adaptively takes it so, but may have lost its reasoning. Whether there was any is not known: it
+    may not have thought, or the loop started at another model.
+    """
+    traits, ledger = adaptation.traits, adaptation.ledger
+    if thinking.mode == "enabled" and traits.thinking != "switch":
+        return disable_in_tool_loop(turns, thinking, request, ledger)
+    if thinking.mode == "adaptive" and not traits.reasoning_text:
+        turn = _find_unthinking_turn(turns)
+        if turn is not None:
+            what = "sent without thinking blocks before its calls: if the model thought there, it has lost that"
+            ledger.report_approximated(turn.where, what, "informational")
     return thinking
 
 

@@ -15,7 +15,7 @@ from dragoman.core.losses import Loss
 from dragoman.core.parts import AnyPart, Reasoning, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
-from dragoman.dialects.record import Call, Dialect
+from dragoman.dialects.record import Call, Dialect, Tools
 from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.history_completion import complete_history
 from dragoman.interpreter.ledger import Ledger, open_request_ledger
@@ -51,25 +51,26 @@ class _Body(_WrappedBody):
 _BODY_DECODER = msgspec.json.Decoder(_Body)
 
 
-def require_readable(call: Call, dialect: Dialect, cache: ToolsCache) -> None:
-    """Reject tools that cannot be parsed, in a request that is forwarded in its own dialect."""
+def require_readable(call: Call, dialect: Dialect, cache: ToolsCache) -> Tools:
+    """Return the tools of a request that is forwarded in its own dialect; reject tools that cannot be parsed."""
     try:
         body = _BODY_DECODER.decode(call.body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return  # the parser reports what is wrong with the body
+        return ()  # the parser reports what is wrong with the body
     raw, where = body.tools, "/tools"
     if not raw and body.request is not None:
         raw, where = body.request.tools, "/request/tools"
     tools = bytes(raw)
     if not tools or tools == b"null":
-        return
+        return ()
     try:
-        cache.read(dialect, tools, where)
+        return cache.read(dialect, tools, where).tools
     except (json.Malformed, Problem):
         faults = find_all_faults(call, dialect)
         if faults:
             # The vendor does not see a request that is rejected here, so report every error that it would have found.
             raise build_problem(faults) from None
+        return ()
 
 
 def pair_request(call: Call, dialect: Dialect, model: str) -> tuple[Call, tuple[Loss, ...]]:

@@ -6,9 +6,10 @@ from typing import ClassVar
 from msgspec import structs
 
 from dragoman.core import events
-from dragoman.core.parts import AnyPart, Reasoning, Refusal, Signature, Text, ToolCall
+from dragoman.core.parts import AnyPart, FoundTools, Reasoning, Refusal, Signature, Text, ToolCall, ToolSearch
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Dialect
+from dragoman.interpreter.deferred_replies import adapt_search_reply
 from dragoman.interpreter.errors import adapt_problem
 from dragoman.interpreter.history_parts import wrap_free_text
 from dragoman.interpreter.ids import generate_id
@@ -178,6 +179,8 @@ class EventAdapter(ReplyAdapter):
         if isinstance(part, Refusal) and not self.capabilities.refusal:
             self.ledger.report_approximated(part.where, REFUSAL_AS_TEXT)
             part = Text(text=part.text, where=part.where)
+        if isinstance(part, ToolSearch | FoundTools):
+            part = adapt_search_reply(part, self)
         self.report_order(part)
         index, self._next_index = self._next_index, self._next_index + 1
         opened = _OpenPart(index, part)

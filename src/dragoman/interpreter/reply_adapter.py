@@ -7,11 +7,23 @@ loss, and neither is one that is not about the answer: the kind of document (`ob
 choice, a call or an event, the creation time. Members that only repeat the request are no loss either.
 """
 
+from collections.abc import Mapping
+
 from msgspec import Struct, structs
 
-from dragoman.core.parts import AnyPart, Media, Opaque, Reasoning, Signature, Text, ToolCall
+from dragoman.core.parts import (
+    AnyPart,
+    FoundTools,
+    Media,
+    Opaque,
+    Reasoning,
+    Signature,
+    Text,
+    ToolCall,
+    ToolSearch,
+)
 from dragoman.core.problems import Problem
-from dragoman.core.request import Request
+from dragoman.core.request import AnyTool, Request
 from dragoman.core.response import Finish, FinishReason, Usage
 from dragoman.dialects.record import Dialect
 from dragoman.interpreter.foreign_fields import report_unknown_in_reply
@@ -35,6 +47,10 @@ class ReplyOptions(Struct, frozen=True):
     """The events of a stream are collected into one reply."""
     saves_signatures: bool = False
     """What is signed is saved for clients that do not send it back."""
+    tools: tuple[AnyTool, ...] = ()
+    """The client's tools."""
+    names: Mapping[str, tuple[str, str]] = {}
+    """The aliases of its tools at the upstream, as in `Undo`."""
 
 
 class Context(Struct, frozen=True):
@@ -62,7 +78,14 @@ class Context(Struct, frozen=True):
 
     def reply_options(self) -> ReplyOptions:
         """Return the options for adapting the reply to the client."""
-        return ReplyOptions(self.salt, self.undo.single_call, saves_signatures=self.saves_signatures)
+        tools = self.request.tools if self.request is not None else ()
+        return ReplyOptions(
+            self.salt,
+            self.undo.single_call,
+            saves_signatures=self.saves_signatures,
+            tools=tools,
+            names=self.undo.names,
+        )
 
     def call_detector(self, client: Dialect, ledger: Ledger) -> CallDetector | None:
         """Return the detector of calls in the model's text; None if its tools were not described in the prompt."""
@@ -116,6 +139,8 @@ class ReplyAdapter:
     """The number of calls so far."""
     has_lost_call = False
     """A call that the model completed could not be sent."""
+    search_id = ""
+    """The id of the last search for deferred tools."""
     _call_id_stem = ""
     has_sequence = False
     """The reply has a field for the stop sequence that was hit."""
@@ -137,6 +162,8 @@ class ReplyAdapter:
     def find_drop_reason(self, part: AnyPart) -> str:
         """Return why the client cannot take a part other than text or a call; "" if it can."""
         match part:
+            case ToolSearch() | FoundTools() if self.capabilities.tool_search:
+                return ""
             case Opaque(dialect=dialect) if dialect != self.client.name:
                 return "a block that only its own dialect understands"
             case Reasoning() if not self.capabilities.reasoning:

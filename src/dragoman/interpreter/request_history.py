@@ -192,6 +192,7 @@ class RequestHistory:
         adaptation = Adaptation(
             traits, ledger, self._source.issuer, history_changes=longer.history_changes, links=links
         )
+        adaptation.declared = self.request.tools
         adaptation.runs, adaptation.unnamed, adaptation.calls = longer.runs, longer.unnamed, self._prefix.call_count
         turns = adapt_turns(segment, adaptation, is_start=self._prefix is NO_PREFIX)
         body = target.render_request(Request(model="", messages=turns), traits).body

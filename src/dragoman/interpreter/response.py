@@ -3,12 +3,13 @@
 from msgspec import Struct, structs
 
 from dragoman.core.losses import Loss
-from dragoman.core.parts import AnyPart, Reasoning, Refusal, Signature, Text, ToolCall
+from dragoman.core.parts import AnyPart, FoundTools, Reasoning, Refusal, Signature, Text, ToolCall, ToolSearch
 from dragoman.core.problems import Problem
 from dragoman.core.response import Response
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.call_wrapper import WRAPPER_NAMES, expand_calls
+from dragoman.interpreter.deferred_replies import adapt_search_reply
 from dragoman.interpreter.history_parts import wrap_free_text
 from dragoman.interpreter.ids import generate_id
 from dragoman.interpreter.ledger import open_reply_ledger
@@ -141,6 +142,8 @@ class ResponseAdapter(ReplyAdapter):
         elif type(part) is Refusal and not self.capabilities.refusal:
             self.ledger.report_approximated(part.where, REFUSAL_AS_TEXT)
             part = Text(text=part.text, where=part.where, signature=part.signature, extras=part.extras)
+        elif isinstance(part, ToolSearch | FoundTools):
+            part = adapt_search_reply(part, self)
         if self.call_count:
             self.report_order(part)
         signature, extras, held = part.signature, part.extras, None

@@ -24,7 +24,7 @@ from dragoman.interpreter.request_fields import adapt_sampling, find_max_tokens
 from dragoman.interpreter.server_edits import (
     Edits,
     drop_parallel_setting,
-    find_reasoning_edits,
+    find_message_edits,
     find_server_edits,
     find_thinking_leftovers,
     takes_thinking,
@@ -69,7 +69,7 @@ def adapt_to_model(task: TranslationTask, call: Call, ledger: Ledger, cache: Too
             edits |= find_thinking_leftovers(request, adaptation)
         edits |= find_server_edits(request, document, dialect, adaptation)
     _report_rest(edits, document, ledger)
-    if has_server and (added := find_reasoning_edits(call.body, dialect, traits)):
+    if has_server and (added := find_message_edits(call.body, dialect, adaptation)):
         _report_rest(added, Document(call.body), ledger)
         edits |= added
     body, name = call.body, call.model

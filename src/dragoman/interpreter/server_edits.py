@@ -27,9 +27,10 @@ _REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 
 class _Turn(Struct):
-    """A message of the history, as far as its reasoning."""
+    """A message of the history, as far as a server refuses something in it."""
 
     role: Any = None
+    name: Any = None
     tool_calls: Any = None
     reasoning_content: Raw = Raw()
     reasoning: Raw = Raw()
@@ -137,13 +138,14 @@ def find_thinking_leftovers(request: Request, adaptation: Adaptation) -> Edits:
     return edits
 
 
-def find_reasoning_edits(body: bytes, dialect: Dialect, traits: Traits) -> Edits:
-    """Return the edits that give assistant turns the reasoning member that the server requires, even if it is empty.
+def find_message_edits(body: bytes, dialect: Dialect, adaptation: Adaptation) -> Edits:
+    """Return the edits of the messages that the server would refuse, and report each loss.
 
-    Reasoning under another name is renamed. The whole history is read, so only for a server that requires it.
+    The whole history is read, so only for a server that refuses something in it.
     """
-    name, member, edits = dialect.history, traits.reasoning_member, Edits()
-    if not traits.reasoning_required:
+    name, traits, edits = dialect.history, adaptation.traits, Edits()
+    has_developer = not traits.developer_role and b'"developer"' in body
+    if not (traits.reasoning_required or has_developer or not traits.speaker_names):
         return edits
     try:
         items = json.decode_array(json.decode_object(body)[name])
@@ -151,16 +153,30 @@ def find_reasoning_edits(body: bytes, dialect: Dialect, traits: Traits) -> Edits
         return edits  # the server reports what is wrong with it
     for index, item in enumerate(items):
         turn = _read_turn(item)
-        if turn is None or turn.role != "assistant" or not (turn.tool_calls or traits.reasoning_required == "turns"):
+        if turn is None:
             continue
-        given = {field: bytes(getattr(turn, field)) for field in _REASONING_FIELDS}
-        if given[member] not in (b"", b"null"):
-            continue
-        other = next((field for field, raw in given.items() if raw not in (b"", b"null")), None)
-        edits[f"/{escape(name)}/{index}/{member}"] = given[other] if other is not None else b'""'
-        if other is not None:
-            edits[f"/{escape(name)}/{index}/{other}"] = None
+        where = f"/{escape(name)}/{index}"
+        if turn.role == "developer" and not traits.developer_role:
+            edits[f"{where}/role"] = b'"system"'
+        if isinstance(turn.name, str) and turn.role != "tool" and not traits.speaker_names:
+            adaptation.ledger.report_dropped(f"{where}/name", "the target has no names on messages")
+            edits[f"{where}/name"] = None
+        if turn.role == "assistant" and (
+            traits.reasoning_required == "turns" or (traits.reasoning_required and turn.tool_calls)
+        ):
+            edits |= _add_reasoning(turn, where, traits)
     return edits
+
+
+def _add_reasoning(turn: _Turn, where: str, traits: Traits) -> Edits:
+    """Return the edits that give a turn the reasoning member, even if it is empty; one of another name is renamed."""
+    given = {field: bytes(getattr(turn, field)) for field in _REASONING_FIELDS}
+    if given[traits.reasoning_member] not in (b"", b"null"):
+        return {}
+    other = next((field for field, raw in given.items() if raw not in (b"", b"null")), None)
+    if other is None:
+        return {f"{where}/{traits.reasoning_member}": b'""'}
+    return {f"{where}/{traits.reasoning_member}": given[other], f"{where}/{other}": None}
 
 
 def _read_turn(item: Raw) -> _Turn | None:

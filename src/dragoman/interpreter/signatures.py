@@ -116,6 +116,24 @@ def restore_signatures(
     )
 
 
+def remove_signatures(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return a history without signatures and without the reasoning that was signed."""
+    unsigned: list[Message] = []
+    for message in messages:
+        parts = tuple([_remove_signature(part) for part in message.parts if not _is_signed_reasoning(part)])
+        if parts or not message.parts:
+            unsigned.append(structs.replace(message, parts=parts))
+    return tuple(unsigned)
+
+
+def _is_signed_reasoning(part: AnyPart) -> bool:
+    return isinstance(part, Reasoning) and part.signature is not None
+
+
+def _remove_signature(part: AnyPart) -> AnyPart:
+    return structs.replace(part, signature=None) if isinstance(part, ToolCall | Text) and part.signature else part
+
+
 def _replace_parts(message: Message, at: int, replaced: dict[_Position, list[AnyPart]]) -> Message:
     parts = [new for index, part in enumerate(message.parts) for new in replaced.get((at, index), [part])]
     return structs.replace(message, parts=tuple(parts))

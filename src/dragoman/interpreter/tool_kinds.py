@@ -28,6 +28,7 @@ NO_SEARCH = "neither the target nor the gateway can search the web for this requ
 """Why a web search is dropped."""
 _SEARCH = "search"
 """The purpose of a vendor's web search."""
+NO_PROGRAMS = "the target runs no programs that call tools: the model calls them directly"
 DECLARED = "declared as a function with the documented parameters"
 
 
@@ -39,12 +40,18 @@ def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
             adaptation.missing[_SEARCH] = tool.where
             adaptation.ledger.report_dropped(tool.where, NO_SEARCH)
             return None
+        if find_purpose(tool.raw) == "programs":
+            adaptation.ledger.report_dropped(tool.where, NO_PROGRAMS, "informational")
+            return None
         kind = find_kind(tool)
         reason = HOSTED_TOOL if _is_hosted(tool) else f"{UNKNOWN_TOOL}: {kind}" if kind else UNKNOWN_TOOL
         adaptation.ledger.report_dropped(tool.where, reason)
     elif json.peek(found.raw) != json.peek(tool.raw):
-        adaptation.ledger.report_approximated(tool.where, "replaced by the target's own tool of that kind")
-        for pointer in list_settings(tool):
+        # Every tool search finds the same tools, whatever it is called.
+        is_search = find_purpose(tool.raw) == "tool_search"
+        grade = "informational" if is_search else None
+        adaptation.ledger.report_approximated(tool.where, "replaced by the target's own tool of that kind", grade)
+        for pointer in [pointer for pointer in list_settings(tool) if not (is_search and pointer == "/name")]:
             adaptation.ledger.report_dropped(tool.where + pointer, "settings of a vendor's own tool are not translated")
     return found
 

@@ -11,7 +11,7 @@ from dragoman.core.parts import ToolCall
 from dragoman.core.request import AnyTool, Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adaptation import Adaptation
-from dragoman.interpreter.foreign_fields import drop_extras
+from dragoman.interpreter.deferred_tools import adapt_tool_fields
 from dragoman.interpreter.schema.conversion import ConvertedSchema
 from dragoman.interpreter.schema.drafts import Fault, find_faults
 from dragoman.interpreter.schema.object_root import accepts_objects
@@ -65,7 +65,7 @@ def adapt_request_tools(request: Request, adaptation: Adaptation) -> tuple[tuple
     adapted = _find_adapted_tools(tools, adaptation)
     adaptation.names.update(adapted.names)
     adaptation.arguments, adaptation.history_changes = adapted.arguments, adapted.history_changes
-    adaptation.custom, adaptation.natives = adapted.custom, adapted.natives
+    adaptation.custom, adaptation.natives, adaptation.sent = adapted.custom, adapted.natives, adapted.tools
     if adapted.losses:
         adaptation.ledger.add(adapted.losses)
     if adapted.missing:
@@ -109,6 +109,7 @@ def adapt_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTo
     """Adapt tools to a target, independently of the rest of the request."""
     traits = adaptation.traits
     own = Adaptation(traits, adaptation.ledger.fork(), adaptation.source_issuer, tool_set=adaptation.tool_set)
+    own.has_tool_search = adaptation.has_tool_search
     distinct = _drop_duplicates(tools, own)
     if any(isinstance(tool, NativeTool) for tool in distinct):
         distinct = declare_client_tools(distinct, own)
@@ -165,7 +166,7 @@ def _drop_duplicates(tools: Iterable[AnyTool], adaptation: Adaptation) -> list[A
 def _adapt_tool(tool: Tool, adaptation: Adaptation, strict_allowed: bool) -> Tool:
     """Adapt one tool; `strict_allowed` is False if the target has no capacity left for strict tools."""
     traits = adaptation.traits
-    drop_extras(tool, adaptation)
+    extras = adapt_tool_fields(tool, adaptation) if tool.extras is not None else None
     if tool.cache is not None:
         adaptation.ledger.report_dropped_field("tool.cache", "the target has no cache marks on tools", tool)
     name = adaptation.alias_tool(tool.name, tool.namespace)
@@ -177,7 +178,8 @@ def _adapt_tool(tool: Tool, adaptation: Adaptation, strict_allowed: bool) -> Too
     if tool.namespace_description and not traits.namespaces:
         tool = structs.replace(tool, description=f"{tool.namespace_description}\n\n{tool.description}".rstrip())
     if tool.form == "text":
-        return adapt_custom(tool, name, namespace, adaptation)
+        custom = adapt_custom(tool, name, namespace, adaptation)
+        return custom if extras is None else structs.replace(custom, extras=extras)
     strict = tool.strict
     if traits.strict_by_mode:
         strict = None
@@ -200,6 +202,7 @@ def _adapt_tool(tool: Tool, adaptation: Adaptation, strict_allowed: bool) -> Too
         strict=bool(strict) if traits.strict_explicit else strict if traits.strict_tools else None,
         namespace=namespace,
         where=tool.where,
+        extras=extras,
     )
 
 

@@ -56,6 +56,8 @@ class ToolSet(Struct, eq=False):
     is_kept: bool = False
     """It is in the cache, and its size counts towards the cache's limit."""
     adapted: list[AdaptedTools] = []
+    has_deferred: bool | None = None
+    """Some tool is deferred, or is a search for such tools; None until a request was adapted."""
     _proofs: Mapping[str, PlainProof] | None = None
 
     @property

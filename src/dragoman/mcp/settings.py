@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta, Struct, structs
@@ -22,6 +23,7 @@ _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 _ERROR_LOCATION = re.compile(r" - at `\$(.*?)`$")
 _MAX_MESSAGE_BYTES = 16_000_000
 _MIN_MESSAGE_BYTES = 1000
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SYSTEM_PROMPT_VARIABLE = "GEMINI_SYSTEM_PROMPT"
 """The environment variable with the system prompt, used if the config file has none."""
 
@@ -45,6 +47,18 @@ class OAuth(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     client_secret: str
 
 
+class UserSignIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a user signs in; all are only for authorization servers that register no clients by themselves."""
+
+    client_id: str = ""
+    """A client that is registered already."""
+    client_secret: str = ""
+    client_metadata_url: str = ""
+    """The address of a client id metadata document, used where the authorization server supports it."""
+    redirect_port: Annotated[int, Meta(ge=0, le=65535)] = 0
+    """The port of the redirect to this machine; 0 for any free one."""
+
+
 class ToolServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An external MCP server, and how far it is trusted."""
 
@@ -60,6 +74,8 @@ class ToolServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     headers: dict[str, str] = {}
     oauth: OAuth | None = None
     """OAuth credentials, for servers where a token in `headers` is not enough."""
+    sign_in: bool | UserSignIn = False
+    """A user signs in with `dragoman mcp login NAME`."""
     protocol: Literal["auto", "2025-11-25"] = "auto"
     """The protocol revision; set the older one where detecting it fails."""
     trusted: bool = False
@@ -80,10 +96,16 @@ class ToolServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The maximum size in bytes of a message from a server that is started with `command`."""
 
     @property
+    def user_sign_in(self) -> UserSignIn:
+        """How a user signs in."""
+        return self.sign_in if isinstance(self.sign_in, UserSignIn) else UserSignIn()
+
+    @property
     def secrets(self) -> frozenset[str]:
         """Values that must never be logged: headers, the OAuth secret, and variables whose name suggests a secret."""
         named = [value for name, value in self.env.items() if _SECRET.search(name)]
         named += [] if self.oauth is None else [self.oauth.client_secret]
+        named += [self.user_sign_in.client_secret]
         return frozenset(word for value in (*self.headers.values(), *named) for word in (value, value.split(" ")[-1]))
 
 
@@ -116,7 +138,11 @@ def read_servers(
         if oauth is not None:
             secret = resolve(f"{key}.oauth.client_secret", oauth.client_secret)
             oauth = structs.replace(oauth, client_secret=secret)
-        found[name] = structs.replace(server, env=env, headers=headers, oauth=oauth)
+        sign_in = server.sign_in
+        if isinstance(sign_in, UserSignIn) and sign_in.client_secret:
+            secret = resolve(f"{key}.sign_in.client_secret", sign_in.client_secret)
+            sign_in = structs.replace(sign_in, client_secret=secret)
+        found[name] = structs.replace(server, env=env, headers=headers, oauth=oauth, sign_in=sign_in)
     return found
 
 
@@ -136,7 +162,9 @@ def check_server(name: str, server: ToolServer) -> None:
         raise SettingsError("", "set either `command`, to start a server, or `url`, to connect to one")
     if server.url and not server.url.startswith(("http://", "https://")):
         raise SettingsError("url", f"{server.url!r} is not a URL that starts with http:// or https://")
-    other = {"command": ("args", "env", "cwd"), "url": ("headers", "oauth")}["url" if server.command else "command"]
+    other = {"command": ("args", "env", "cwd"), "url": ("headers", "oauth", "sign_in")}[
+        "url" if server.command else "command"
+    ]
     for key in other:
         if getattr(server, key):
             raise SettingsError(key, f"cannot be combined with `{'command' if server.command else 'url'}`")
@@ -144,6 +172,8 @@ def check_server(name: str, server: ToolServer) -> None:
         raise SettingsError(
             "oauth.issuer", f"{server.oauth.issuer!r} is not a URL that starts with http:// or https://"
         )
+    if server.sign_in:
+        _check_sign_in(server)
     for key in ("timeout", "connect"):
         if not getattr(server, key) > 0:
             raise SettingsError(key, "must be more than 0 seconds")
@@ -151,6 +181,19 @@ def check_server(name: str, server: ToolServer) -> None:
         raise SettingsError("max_message_bytes", f"must be at least {_MIN_MESSAGE_BYTES} bytes")
     if server.url and server.max_message_bytes != _MAX_MESSAGE_BYTES:
         raise SettingsError("max_message_bytes", "cannot be combined with `url`")
+
+
+def _check_sign_in(server: ToolServer) -> None:
+    settings = server.user_sign_in
+    if server.oauth is not None:
+        raise SettingsError("sign_in", "cannot be combined with `oauth`")
+    if urlsplit(server.url).scheme != "https" and urlsplit(server.url).hostname not in _LOOPBACK:
+        raise SettingsError("sign_in", "needs a `url` with https, because it sends the tokens of a user")
+    if settings.client_secret and not settings.client_id:
+        raise SettingsError("sign_in.client_secret", "needs the `client_id` that it belongs to")
+    document = urlsplit(settings.client_metadata_url)
+    if settings.client_metadata_url and (document.scheme != "https" or document.path in ("", "/")):
+        raise SettingsError("sign_in.client_metadata_url", "must start with https:// and have a path")
 
 
 class _Entry(Struct, frozen=True, kw_only=True):

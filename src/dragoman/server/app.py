@@ -1,9 +1,10 @@
 """The server's request handler: route, authorize and answer each request, and report its outcome to observers."""
 
 import asyncio
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import Any, cast
 
+from dragoman.core.losses import Loss, Strict
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
@@ -59,6 +60,59 @@ _UNPARSED_TYPES = (
 """Content types of files, which are forwarded without being parsed."""
 
 
+_OFFLOADED_OPERATIONS = frozenset({"generate", "count"})
+"""Operations whose large bodies another process handles."""
+_MANY_SEPARATORS = 100_000
+"""Commas and colons in the body of such an operation from which on it is large."""
+_MOST_ON_LOOP = 500_000
+"""Commas and colons in a body of another operation."""
+_LARGE_BYTES = 16 << 20
+"""Bytes from which on such a body is large however few values it has."""
+_MOST_MEMBERS = 10_000
+"""Members of a body at the top level."""
+_COUNTED_AT_ONCE = 4 << 20
+_ReadBody = tuple[Call, ConversationOptions | None, tuple[Loss, ...]]
+
+
+class BodyReader:
+    """Reads the bodies of requests for a model."""
+
+    def __init__(self) -> None:
+        self._siblings = find_siblings(DIALECTS.values())
+        self._duplicate_keys = DuplicateKeyChecker(CACHES)
+
+    def read(self, body: bytes, path: PathMatch, strict: Strict) -> _ReadBody:
+        """Return the call in a body, the conversation that it names, and the losses of a body in another format."""
+        options, losses, dialect = None, (), dialect_named(path.dialect)
+        if len(body) < SMALL_BODY:
+            value = require_distinct_keys(body)
+        else:
+            value = self._duplicate_keys.require_distinct(body, dialect)
+            if isinstance(value, dict) and len(cast("dict[str, Any]", value)) > _MOST_MEMBERS:
+                message = f"the body has more than {_MOST_MEMBERS} members at the top level"
+                raise Problem("invalid_request", message)
+        if path.convert is not None and not is_native(value, dialect):
+            if (other := self._find_other_format(value, dialect)) is not None:
+                body, losses = convert_request(Call(body), other, dialect, strict)
+            else:
+                body = path.convert(body)
+        if path.in_session:
+            call, options = parse_session_request(body)
+        elif path.in_url:
+            call = Call(body, path.model, path.stream)
+        else:
+            call = read_call(body, value)
+            if path.wrapped:
+                call = Call(body, call.model, path.stream)
+        return call, options, losses
+
+    def _find_other_format(self, value: Any, dialect: Dialect) -> Dialect | None:
+        """Return the dialect whose history a body has instead of its endpoint's, or None."""
+        if not isinstance(value, dict) or dialect.history in value:
+            return None
+        return next((other for other in self._siblings[dialect.name] if other.history in value), None)
+
+
 class App:
     """Handles every request of the server."""
 
@@ -86,8 +140,9 @@ class App:
         vendor_headers = (dialect.api.forwarded_headers for dialect in DIALECTS.values())
         self._forwarded_headers = frozenset({"idempotency-key"}).union(*vendor_headers)
         """Client headers that are forwarded because they select vendor features. They never include credentials."""
-        self._siblings = find_siblings(DIALECTS.values())
-        self._duplicate_keys = DuplicateKeyChecker(CACHES)
+        self._body_reader = BodyReader()
+        self._uncounted = min(self._load.limits.separators, _MANY_SEPARATORS)
+        """Bytes of a body up to which its separators are not counted."""
         endpoints = Endpoints(services, self._background, self._read_request)
         self._handlers: dict[str, EndpointHandler] = {**endpoints.handlers, "generate": self._generate}
 
@@ -102,8 +157,8 @@ class App:
             if record.operation not in QUIET_OPERATIONS:
                 self._load.begin_request()
                 is_counted = True
-            if len(request.body) > self._load.limits.separators:
-                self._require_few_separators(request)
+            if len(request.body) > self._uncounted:
+                await self._count_separators(request, record)
             if request.method == "GET" and request.header("sec-websocket-key"):
                 await reject_websocket(exchange, record)
             elif path is None:
@@ -167,19 +222,28 @@ class App:
             raise Problem("overloaded", f"the gateway is overloaded: {reason}", retry_after=RETRY_AFTER)
         return key
 
-    def _require_few_separators(self, request: Request) -> None:
-        """Raise a `Problem` for a JSON body with too many values: it would delay the requests of others."""
+    async def _count_separators(self, request: Request, record: Record) -> None:
+        """Find whether a JSON body has many values; raise a `Problem` for one with too many."""
         if request.headers_by_name.get("content-type", "").lower().startswith(_UNPARSED_TYPES):
             return
-        most, body = self._load.limits.separators, request.body
-        count = body.count(b",") + body.count(b":")
+        most, body, count = self._load.limits.separators, request.body, 0
+        is_offloaded = record.operation in _OFFLOADED_OPERATIONS
+        most = most if is_offloaded else min(most, _MOST_ON_LOOP)
+        for start in range(0, len(body), _COUNTED_AT_ONCE):
+            end = start + _COUNTED_AT_ONCE
+            count += body.count(b",", start, end) + body.count(b":", start, end)
+            if end < len(body):
+                await asyncio.sleep(0)
         if count > most:
             message = f"the body has {count} commas and colons; the limit is {most} (`separators` in [server.limits])"
             raise Problem("invalid_request", message)
+        request.is_large = is_offloaded and (count >= _MANY_SEPARATORS or len(body) >= _LARGE_BYTES)
 
     async def _generate(self, exchange: Exchange, path: PathMatch, key: Key, record: Record) -> None:
         """Answer a request for a model's response."""
-        request, options = self._read_request(exchange.request, path, key)
+        if exchange.request.is_large:
+            exchange.is_cancelled_on_disconnect = True
+        request, options = await self._read_request(exchange.request, path, key)
         call = request.call
         record.model, record.stream, record.losses = call.model, call.stream, request.losses
         if not key.allows(call.model):
@@ -214,31 +278,17 @@ class App:
             if not runs_in_background:
                 self._quotas.release(key)
 
-    def _read_request(
+    async def _read_request(
         self, request: Request, path: PathMatch, key: Key
     ) -> tuple[ClientRequest, ConversationOptions | None]:
         """Parse a request for a model: its call, the options in path and headers, and the conversation it names."""
-        options, body, headers = None, request.body, request.headers_by_name
-        dialect = dialect_named(path.dialect)
-        if len(body) < SMALL_BODY:
-            value = require_distinct_keys(body)
-        else:
-            value = self._duplicate_keys.require_distinct(body, dialect)
+        headers = request.headers_by_name
         strict = parse_strict(headers.get("x-dragoman-strict"), default=self._services.strict)
-        losses = ()
-        if path.convert is not None and not is_native(value, dialect):
-            if (other := self._find_other_format(value, dialect)) is not None:
-                body, losses = convert_request(Call(body), other, dialect, strict)
-            else:
-                body = path.convert(body)
-        if path.in_session:
-            call, options = parse_session_request(body)
-        elif path.in_url:
-            call = Call(body, path.model, path.stream)
+        if request.is_large:
+            large_bodies = self._services.gateway_services.large_bodies
+            call, options, losses = await large_bodies.run(read_large_body, request.body, path, strict)
         else:
-            call = read_call(body, value)
-            if path.wrapped:
-                call = Call(body, call.model, path.stream)
+            call, options, losses = self._body_reader.read(request.body, path, strict)
         is_json_array = path.streams_array and path.stream and request.query.get("alt") != "sse"
         client_request = ClientRequest(
             dialect=path.dialect,
@@ -251,18 +301,23 @@ class App:
             target=drop_key_from_target(request.target) if path.queried and "?" in request.target else "",
             tools=headers.get(TOOLS_HEADER, "") if self._gateway.has_tools else "",
             allowed=key.tools,
+            is_large=request.is_large,
         )
         return client_request, options
-
-    def _find_other_format(self, value: Any, dialect: Dialect) -> Dialect | None:
-        """Return the dialect whose history a body has instead of its endpoint's, or None."""
-        if not isinstance(value, dict) or dialect.history in value:
-            return None
-        return next((other for other in self._siblings[dialect.name] if other.history in value), None)
 
     def _select_headers(self, headers: Headers) -> Headers:
         """Return the headers that are forwarded to an upstream of the client's own dialect."""
         return tuple(header for header in headers if header[0] in self._forwarded_headers)
+
+
+@cache
+def _get_body_reader() -> BodyReader:
+    return BodyReader()
+
+
+def read_large_body(body: bytes, path: PathMatch, strict: Strict) -> _ReadBody:
+    """Read a body; called in the process for large bodies."""
+    return _get_body_reader().read(body, path, strict)
 
 
 def drop_key_from_target(target: str) -> str:

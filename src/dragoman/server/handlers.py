@@ -37,7 +37,7 @@ from dragoman.server.services import GatewayServices
 from dragoman.upstreams.upstream import Upstream
 
 EndpointHandler = Callable[[Exchange, PathMatch, Key, Record], Awaitable[None]]
-ReadRequest = Callable[[Request, PathMatch, Key], tuple[ClientRequest, ConversationOptions | None]]
+ReadRequest = Callable[[Request, PathMatch, Key], Awaitable[tuple[ClientRequest, ConversationOptions | None]]]
 
 
 class Services(Struct, frozen=True):
@@ -127,7 +127,7 @@ class Endpoints:
             await self._gateway.forward(routed.request, exchange, record)
 
     async def _count_tokens(self, exchange: Exchange, path: PathMatch, key: Key, record: Record) -> None:
-        request, _ = self._read_request(exchange.request, path, key)
+        request, _ = await self._read_request(exchange.request, path, key)
         conversations = self._services.gateway_services.conversations
         options = conversations.read_options(request, exchange.request.headers_by_name)
         opened = await conversations.load(request, options) if options is not None else None

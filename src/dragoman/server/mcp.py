@@ -1,4 +1,4 @@
-"""The MCP endpoint, over HTTP and standard input: created on the first request, because the SDK is slow to load.
+"""The MCP endpoint: created on the first request, because the SDK is slow to load.
 
 Authorization happens before, as for every path. Errors before the SDK handles a request have the SDK's format.
 """

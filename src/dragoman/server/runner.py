@@ -1,12 +1,10 @@
-"""Build the server from its configuration and run it until a signal: on a port or, for MCP, on standard input."""
+"""Build the server from its configuration, and run it on a port until a signal."""
 
 import asyncio
 import gc
-import os
-import signal
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 from dragoman.config import HASH_PREFIX, Config, ConfigError
@@ -15,7 +13,7 @@ from dragoman.http.admission import Load, RequestPolicy
 from dragoman.http.client import Client
 from dragoman.http.server import Ending, Server, listen
 from dragoman.server import log
-from dragoman.server.agent_services import AgentServices, open_agent_services
+from dragoman.server.agent_services import AgentServices
 from dragoman.server.app import App
 from dragoman.server.auth import LOOPBACK_HOSTS, Access, Key, find_host_names, hash_secret
 from dragoman.server.exchanges import Observability, WorkerContext
@@ -23,7 +21,7 @@ from dragoman.server.handlers import Services, build_rejection
 from dragoman.server.interception import open_interception
 from dragoman.server.mcp import McpEndpoint
 from dragoman.server.services import JobRunnerFactory, build_job_runner, open_gateway_services, open_tool_services
-from dragoman.tasks import start_task
+from dragoman.server.stop_signals import watch_stop_signals
 from dragoman.tools import Handler
 
 if sys.platform != "win32":
@@ -148,9 +146,6 @@ def _build_access(config: Config, host: str) -> Access:
     return Access(keys, find_host_names(host, config.server.hosts), config.server.origins)
 
 
-_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_REPEATED_SIGNAL = 0.3
-"""Seconds within which a second signal is the same one: wrappers forward a signal that the terminal sends to all."""
 _GC_THRESHOLDS = (10_000, 20, 20)
 """Thresholds of the garbage collector, higher than the default because requests leave hardly any cycles behind."""
 
@@ -174,39 +169,6 @@ async def serve(
             await stopped.wait()
 
 
-def watch_stop_signals(
-    parent_pipe: int | None = None, signals: Iterable[signal.Signals] = _STOP_SIGNALS
-) -> asyncio.Event:
-    """Return an event that is set on a stop signal, or when the parent process exits.
-
-    A second signal ends the process at once, unless it has a parent, which does that. SIGHUP does nothing.
-    """
-    loop = asyncio.get_running_loop()
-    stopped = asyncio.Event()
-    first = 0.0
-
-    def on_signal(number: int) -> None:
-        nonlocal first
-        if not stopped.is_set():
-            first = loop.time()
-            stopped.set()
-        elif parent_pipe is None and loop.time() - first > _REPEATED_SIGNAL:
-            os._exit(128 + number)
-
-    with suppress(NotImplementedError):  # on Windows an interrupt is an exception instead
-        for each in signals:
-            loop.add_signal_handler(each, on_signal, each)
-        loop.add_signal_handler(signal.SIGHUP, lambda: None)
-    if parent_pipe is not None:
-
-        def on_parent_exit() -> None:
-            loop.remove_reader(parent_pipe)
-            stopped.set()
-
-        loop.add_reader(parent_pipe, on_parent_exit)
-    return stopped
-
-
 def _raise_file_limit() -> None:
     """Allow as many open files as the system does: each connection is one."""
     if sys.platform != "win32":
@@ -220,22 +182,3 @@ def _freeze_objects() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
-
-
-async def serve_mcp(config: Config) -> None:
-    """Serve MCP on standard input until it ends and all requests are answered, or until a stop signal."""
-    with log.open_log(config, None) as lines:
-        asyncio.get_running_loop().set_exception_handler(lines.on_loop_error)
-        async with open_agent_services(config, Observability(config, [lines.on_end]).observers) as services:
-            mcp_endpoint = McpEndpoint(services)
-            serving = start_task((await mcp_endpoint.open_server()).serve_stdio(), "mcp on standard input")
-            stopped = start_task(watch_stop_signals().wait(), "wait for a signal")
-            try:
-                await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                await mcp_endpoint.close()
-        if not serving.done():
-            # A thread of the SDK is blocked reading standard input and cannot be interrupted.
-            os._exit(0)
-        stopped.cancel()
-        await serving

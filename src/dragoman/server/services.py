@@ -21,15 +21,18 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.runner import Agents
 from dragoman.gateway.agents.settings import build_price, find_price_table
 from dragoman.gateway.agents.toolset import AgentRegistry, ToolServers, find_unknown_tools, parse_origin
+from dragoman.gateway.agents.turn_runner import TurnRunner
 from dragoman.gateway.conversations.load import ConversationLoader
 from dragoman.gateway.conversations.runner import LocalJobRunner
 from dragoman.gateway.errors import build_credentials_error, map_failure
 from dragoman.gateway.generate import Gateway, GenerateSettings
+from dragoman.gateway.large_bodies import LargeBodies
 from dragoman.gateway.media import MediaFetcher, MediaLimits
 from dragoman.gateway.redact import redact
 from dragoman.gateway.retry import RetryPolicy
 from dragoman.gateway.router import Routes, Target, UpstreamSet
 from dragoman.gateway.signatures import SignatureStore
+from dragoman.gateway.tool_search import ToolSearchProvider
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.safe_fetch import GuardedFetcher
 from dragoman.http.upstream_connection import ConnectionFailure
@@ -100,6 +103,9 @@ def build_job_runner(store: Store) -> JobRunner:
     return LocalJobRunner(store.runs)
 
 
+LARGE_BODY_PROCESS = "dragoman.server.large_body_process"
+
+
 class GatewayServices(Struct, frozen=True):
     """The gateway, its conversations and its job runner."""
 
@@ -109,6 +115,8 @@ class GatewayServices(Struct, frozen=True):
     """Runs all agents: in requests, in the background and in MCP tasks."""
     client: Client
     """Sends all requests to upstreams."""
+    large_bodies: LargeBodies
+    """Handles bodies with very many values in another process."""
 
 
 @asynccontextmanager
@@ -130,8 +138,21 @@ async def open_gateway_services(
             else None
         )
         signatures = SignatureStore(conversations.store.signatures)
-        gateway = Gateway(routes, client, _build_settings(config), signatures, agents)
-        yield GatewayServices(gateway, conversations, job_runner, client)
+        turn_answers = TurnRunner(
+            {"tool_search": ToolSearchProvider(routes.find_tool_limit)}, Executor(Registry()), signatures
+        )
+        large_bodies = LargeBodies(LARGE_BODY_PROCESS)
+        stack.push_async_callback(large_bodies.close)
+        gateway = Gateway(
+            routes,
+            client,
+            _build_settings(config),
+            signatures,
+            agents,
+            turn_answers=turn_answers,
+            large_translator=large_bodies,
+        )
+        yield GatewayServices(gateway, conversations, job_runner, client, large_bodies)
 
 
 @asynccontextmanager

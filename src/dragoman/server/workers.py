@@ -27,7 +27,8 @@ from dragoman.config import Config, ConfigError
 from dragoman.http.server import url_of
 from dragoman.server.exchanges import Peers, WorkerContext
 from dragoman.server.metrics import SharedCounters, allocate_shared
-from dragoman.server.runner import listen_address, serve, watch_stop_signals
+from dragoman.server.runner import listen_address, serve
+from dragoman.server.stop_signals import watch_stop_signals
 
 Job = Callable[[int], int]
 """A function that runs in its own process until SIGTERM; its argument is a pipe that closes when the parent exits."""

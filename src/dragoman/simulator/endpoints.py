@@ -53,12 +53,11 @@ def answer_endpoint(request: Request, route: Route) -> HttpReply | Violation:
 
 
 def list_rules() -> list[dict[str, str]]:
-    """List all rules."""
-    return [
-        {"api": api.name, "name": rule.name, "says": rule.says, "source": rule.source}
-        for api in APIS.values()
-        for rule in api.rules
-    ]
+    """List all rules; those of Chat-compatible servers last, with `server` for the rules of all of them."""
+    servers = import_module("dragoman.simulator.apis.servers")
+    listed = [(api.name, rule) for api in APIS.values() for rule in api.rules]
+    listed += [(rule.name.partition(".")[0], rule) for rule in servers.RULES]
+    return [{"api": api, "name": rule.name, "says": rule.says, "source": rule.source} for api, rule in listed]
 
 
 def list_requests(requests: list[Any]) -> HttpReply:

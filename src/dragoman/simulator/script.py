@@ -32,6 +32,7 @@ from msgspec import Struct, field
 from dragoman.former_names import keep_attributes
 from dragoman.guard import attempt
 from dragoman.simulator.apis.conversation import Answer, AnswerEnd, Call, ModelRequest
+from dragoman.simulator.apis.routes import ServerName
 from dragoman.simulator.faults import Fault, read_fault
 from dragoman.wire.pointer import split
 
@@ -77,7 +78,7 @@ class When(Struct, forbid_unknown_fields=True):
     """Text that occurs in the user's last text, case-insensitive."""
     model: str | None = None
     """A pattern such as `gemini-*`."""
-    api: Literal["chat", "responses", "messages", "gemini"] | None = None
+    api: Literal["chat", "responses", "messages", "gemini"] | ServerName | None = None
     turn: int | None = None
     """The number of the assistant turn to come, from 1."""
     after: str | None = None

@@ -52,6 +52,8 @@ class Client:
             completion = self._sdk.chat.completions.create(**self._asked)
         choice, usage = completion.choices[0], completion.usage
         message = choice.message.model_dump(exclude_none=True, exclude={"parsed"})
+        # The SDK concatenates the role where a server repeats it in each delta.
+        message["role"] = "assistant"
         for call in message.get("tool_calls", ()):
             call["function"].pop("parsed_arguments", None)
         self._messages.append(message)

@@ -8,6 +8,7 @@ import openai
 import pytest
 
 from dragoman.config import UpstreamTable
+from dragoman.simulator import Answer, Call, Received
 from dragoman.simulator.runner import in_thread
 from oracles.clients import genai, genai_types
 from server.conftest import Gateway, run_server_gateway
@@ -63,6 +64,45 @@ def test_tools_with_reasoning_are_sent_to_responses_and_their_calls_continue_the
     sent = gateway.simulator.requests[-1].json()
     assert sent["reasoning"]["effort"] == "low"
     assert [item["call_id"] for item in sent["input"] if "call_id" in item] == [call.id, call.id]
+
+
+def think_and_call(received: Received) -> Answer:
+    """Think and call, then answer."""
+    if any(turn.results for turn in received.request.turns):
+        return Answer(text="It is mild.", thought="Mild, then.")
+    made = Call(id="0123456789abcdef01234567", name="get_weather", arguments={"city": "Tokyo"})
+    return Answer(text="I look it up.", thought="One city: one call.", calls=(made,), end="calls")
+
+
+@pytest.mark.parametrize("keeps", [False, True], ids=["forgetful", "keeping"])
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_encrypted_reasoning_of_the_other_api_returns_there_for_a_chat_client(streamed, keeps):
+    with in_thread(script=think_and_call) as simulator:
+        base_url = f"{simulator.base_url}/v1"
+        both = UpstreamTable(kind="openai", base_url=base_url, api_key="k", apis=("chat", "responses"))
+        with run_server_gateway(simulator, upstreams={"both": both}) as gateway:
+            chat = open_chat(gateway).chat.completions
+            options = {"model": MODEL, "tools": [TOOL], "reasoning_effort": "low"}
+            if streamed:
+                with chat.stream(messages=QUESTION, **options) as stream:
+                    message = stream.get_final_completion().choices[0].message
+            else:
+                message = chat.create(messages=QUESTION, **options).choices[0].message
+            (call,) = message.tool_calls
+            answered = {
+                "role": "assistant",
+                "content": message.content,
+                "tool_calls": [call.model_dump(include={"id", "type", "function"})],
+            }
+            if keeps:
+                answered["reasoning_details"] = message.model_dump()["reasoning_details"]
+            result = {"role": "tool", "tool_call_id": call.id, "content": "22 degrees"}
+            assert chat.create(messages=[*QUESTION, answered, result], **options).choices[0].message.content
+            assert list_new(gateway, 0) == [("responses", 200)] * 2
+            sent = gateway.simulator.requests[-1].json()
+            (reasoning,) = [item for item in sent["input"] if item.get("type") == "reasoning"]
+            assert reasoning["encrypted_content"]
+            assert sent["input"].index(reasoning) == 1
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import httpx2
 import pytest
 
 from dragoman.config import UpstreamTable
+from dragoman.simulator import Answer, Call
+from dragoman.tools import Registry
 
 LONG = "You are a careful assistant. " * 400
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
@@ -157,6 +159,60 @@ def test_a_client_of_messages_places_its_marks_itself(serve, model):
     body["tools"] = [{"name": "weather", "input_schema": SCHEMA}]
     assert httpx2.post(f"{gateway.base_url}/v1/messages", json=body).status_code == 200
     assert b"cache_control" not in gateway.simulator.requests[-1].body
+
+
+def build_tools():
+    tools = Registry()
+
+    def look() -> str:
+        """Look again."""
+        return "nothing new " * 300
+
+    tools.register(look)
+    return tools
+
+
+def look_twice(received):
+    """Call the server-side tool twice, then answer."""
+    if sum(len(turn.calls) for turn in received.request.turns) < 2:
+        return Answer(calls=(Call(id="c1", name="look", arguments={}),), end="calls")
+    return Answer(text="I saw what there was.")
+
+
+@pytest.mark.parametrize(
+    ("more", "counts"),
+    [
+        ({}, (3, 4, 4)),
+        ({"cache_control": {"type": "ephemeral"}}, (1, 1, 1)),
+        ({"system": [{"type": "text", "text": LONG, "cache_control": {"type": "ephemeral"}}]}, (1, 1, 1)),
+    ],
+    ids=["unmarked", "automatic", "marked"],
+)
+def test_a_run_of_server_side_tools_is_marked_for_a_client_of_messages_without_marks(serve, more, counts):
+    gateway = serve(simulate={"script": look_twice}, tools=build_tools())
+    body = {
+        "model": "claude",
+        "max_tokens": 99,
+        "system": LONG,
+        "messages": [{"role": "user", "content": "hi"}],
+        **more,
+    }
+    reply = httpx2.post(f"{gateway.base_url}/v1/messages", json=body, headers={"x-dragoman-tools": "look"}, timeout=60)
+    assert reply.status_code == 200, reply.text
+    assert reply.json()["content"][-1]["text"] == "I saw what there was."
+    sent = [request.body.count(b'"cache_control"') for request in gateway.simulator.requests]
+    assert tuple(sent) == counts
+    if not more:
+        assert reply.json()["usage"]["cache_read_input_tokens"] > 0
+
+
+def test_marks_in_a_run_can_be_switched_off(serve):
+    off = {"anthropic": UpstreamTable(kind="anthropic", cache_marks="off")}
+    gateway = serve(simulate={"script": look_twice}, tools=build_tools(), upstreams=off)
+    body = {"model": "claude", "max_tokens": 99, "system": LONG, "messages": [{"role": "user", "content": "hi"}]}
+    reply = httpx2.post(f"{gateway.base_url}/v1/messages", json=body, headers={"x-dragoman-tools": "look"}, timeout=60)
+    assert reply.status_code == 200, reply.text
+    assert all(b"cache_control" not in request.body for request in gateway.simulator.requests)
 
 
 @pytest.mark.parametrize("model", ["gem", "gpt", "resp"])

@@ -16,6 +16,7 @@ from dragoman.simulator import Answer
 from dragoman.simulator import Call as Made
 from dragoman.simulator.apis.messages.write import REDACTED_THINKING_TRIGGER
 from dragoman.simulator.runner import in_thread
+from dragoman.tools import Registry
 from end_to_end.clients import chat, gemini, messages, responses
 from end_to_end.scenarios import WEATHER, Scenario
 from end_to_end.talk import Result
@@ -194,6 +195,28 @@ def test_thinking_is_off_and_reported_if_the_call_was_changed(gateway):
     assert "thinking is off in a tool loop" in next(loss.what for loss in losses if loss.where == "/reasoning_effort")
 
 
+@pytest.mark.parametrize("client", ["chat", "responses"])
+def test_a_tool_loop_without_thinking_blocks_is_reported_where_the_model_goes_on_without(gateway, client):
+    talk = open_client(gateway, client, "opus-4-8")
+    reply = talk.turn(streamed=False)
+    go_on(talk, reply)
+    assert find_signed(last_body(gateway))
+    assert "without thinking blocks" not in str(find_losses(gateway, talk))
+    talk = open_client(gateway, client, "opus-4-8")
+    reply = talk.turn(streamed=False)
+    history = copy.deepcopy(histories(talk))
+    talk.forget()
+    changed = json.loads(json.dumps(histories(talk)).replace("Paris", "Oslo"))
+    assert changed != history
+    histories(talk)[:] = changed
+    go_on(talk, reply)
+    body = last_body(gateway)
+    assert not find_signed(body)
+    assert body["thinking"]["type"] == "adaptive"
+    (loss,) = [loss for loss in find_losses(gateway, talk) if "without thinking blocks" in loss.what]
+    assert (loss.kind, loss.grade) == ("approximated", "informational")
+
+
 def test_a_client_that_returns_the_text_of_reasoning_loses_nothing(gateway):
     talk = open_client(gateway, "chat", "sonnet-4-5")
     reply = talk.turn(streamed=True)
@@ -216,6 +239,67 @@ def test_reasoning_that_no_longer_fits_the_history_is_left_out_and_reported(gate
     assert len(gateway.simulator.requests) == before + 2
     assert not find_signed(last_body(gateway))
     assert "rejected the saved reasoning" in str(find_losses(gateway, talk))
+
+
+def look() -> str:
+    """Look again."""
+    return "nothing new"
+
+
+IN_RUN = {"x-dragoman-tools": "look"}
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_run_goes_on_without_reasoning_that_no_longer_fits_the_history(streamed):
+    registry = Registry()
+    registry.register(look)
+    with in_thread(script=script) as simulator, run_server_gateway(simulator, models=MODELS, tools=registry) as gateway:
+        talk = open_client(gateway, "chat", "opus-5-5")
+        reply = talk.turn(streamed=streamed)
+        talk.forget()
+        talk._messages[0]["content"] = "You are talkative."
+        talk._sdk = talk._sdk.with_options(default_headers=IN_RUN)
+        before = len(gateway.simulator.requests)
+        assert go_on(talk, reply, streamed=streamed).text
+        assert len(gateway.simulator.requests) == before + 2
+        assert not find_signed(last_body(gateway))
+        assert "rejected the saved reasoning" in str(find_losses(gateway, talk))
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("thinking", [None, {"type": "enabled", "budget_tokens": 2000}])
+def test_a_run_goes_on_without_the_signatures_of_its_client_that_the_vendor_rejects(thinking, strict):
+    registry = Registry()
+    registry.register(look)
+    blocks = [
+        {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVkIGVsc2V3aGVyZQ=="},
+        {"type": "tool_use", "id": "t1", "name": "mine", "input": {}},
+    ]
+    body = {
+        "model": "sonnet-4-5",
+        "max_tokens": 5000,
+        "messages": [
+            {"role": "user", "content": "x"},
+            {"role": "assistant", "content": blocks},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "y"}]},
+        ],
+        "tools": [{"name": "mine", "input_schema": {"type": "object"}}],
+    }
+    if thinking is not None:
+        body["thinking"] = thinking
+    with in_thread() as simulator, run_server_gateway(simulator, models=MODELS, tools=registry) as gateway:
+        headers = IN_RUN | ({"x-dragoman-strict": "true"} if strict else {})
+        reply = httpx2.post(f"{gateway.base_url}/v1/messages", json=body, headers=headers, timeout=60)
+        if strict:
+            assert reply.status_code == 400
+            assert len(gateway.simulator.requests) == 1
+            return
+        assert reply.status_code == 200, reply.text
+        assert len(gateway.simulator.requests) == 2
+        sent = json.loads(gateway.simulator.requests[-1].body)
+        assert not find_signed(sent)
+        assert sent.get("thinking", {}).get("type", "disabled") == "disabled"
+        assert "rejected" in reply.headers["x-dragoman-losses"]
 
 
 @pytest.fixture

@@ -84,7 +84,8 @@ def _write_message(message: Message, traits: Traits) -> list[Written]:
     if message.role == "assistant":
         return [_write_assistant(message, traits)]
     if message.role == "system":
-        role = "developer" if "developer" in split_spelling(message.spelling) else "system"
+        is_developer = traits.developer_role and "developer" in split_spelling(message.spelling)
+        role = "developer" if is_developer else "system"
         return [_write_plain(role, message, message.parts)]
     written: list[Written] = []
     rest: list[AnyPart] = []

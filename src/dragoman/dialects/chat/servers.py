@@ -53,6 +53,7 @@ SERVERS: dict[str, ServerRow] = {
         hosts=("api.deepseek.com",),
         models=("deepseek*",),
         changes={
+            "developer_role": False,
             **_THINKING_TYPE,
             "efforts": ("high", "max"),
             "reasoning_required": "calls",
@@ -66,6 +67,7 @@ SERVERS: dict[str, ServerRow] = {
     "qwen": ServerRow(
         hosts=("dashscope.aliyuncs.com", "dashscope-*.aliyuncs.com"),
         changes={
+            "developer_role": False,
             "thinking": "switch",
             "thinking_on": (("enable_thinking", Raw(b"true")),),
             "thinking_off": (("enable_thinking", Raw(b"false")),),
@@ -78,6 +80,7 @@ SERVERS: dict[str, ServerRow] = {
         hosts=("api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"),
         models=("kimi*", "moonshot*"),
         changes={
+            "developer_role": False,
             **_THINKING_TYPE,
             "efforts": (),
             "reasoning_required": "calls",
@@ -101,6 +104,7 @@ SERVERS: dict[str, ServerRow] = {
         hosts=("api.z.ai", "open.bigmodel.cn"),
         models=("glm*",),
         changes={
+            "developer_role": False,
             **_THINKING_TYPE,
             "efforts": (),
             "forced_choice": False,

@@ -47,6 +47,7 @@ _COMPATIBLE = Traits(
 )
 _GPT_CHAT = structs.replace(
     _COMPATIBLE,
+    tools_max=128,
     max_tokens_member="max_completion_tokens",
     media=frozenset({"image", "document"}),
     reasoning_text=False,

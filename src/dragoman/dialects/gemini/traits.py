@@ -35,6 +35,7 @@ _GEMINI = Traits(
     id_max=64,
     given_ids=_GIVEN_IDS,
     object_arguments=True,
+    tools_max=512,
     native_mix=(("/toolConfig/includeServerSideToolInvocations", b"true"),),
     allowed_subset=True,
     thinking="level",

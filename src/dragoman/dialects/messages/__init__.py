@@ -109,6 +109,7 @@ DIALECT = Dialect(
         citation_facts=frozenset({"quote"}),
         stop_sequence=True,
         namespaces=True,
+        tool_search=True,
         finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused", "paused"}),
     ),
     pointers=POINTERS,

@@ -17,7 +17,7 @@ IMPLIED = {
     "/context_management/edits/#": Implied(
         ({"type": "clear_thinking_20251015", "keep": "all"},), "no target removes thinking from the history"
     ),
-    "/tools/#/defer_loading": Implied((False,), reasons.LOADED_AT_ONCE),
+    "/tools/#/defer_loading": Implied((True, False), reasons.LOADED_LATER),
     "/tools/#/eager_input_streaming": Implied((False,), "arguments are sent as they arrive", streaming_values=(True,)),
     "/tools/#/allowed_callers": Implied((["direct"],), reasons.CALLED_BY_MODEL),
     "/tools/#/input_examples": Implied(([],), reasons.SAYS_NOTHING),
@@ -44,6 +44,7 @@ INFORMATIONAL = {
     "/messages/#/content/#/cache_control": reasons.CACHE_ONLY,
     "/messages/#/content/#/content/#/cache_control": reasons.CACHE_ONLY,
     "/tools/#/cache_control": reasons.CACHE_ONLY,
+    "/messages/#/content/#/caller": reasons.CALLER,
     "/tools/#/eager_input_streaming": "in which pieces the vendor streams arguments",
 }
 """Request fields whose loss is informational."""
@@ -71,8 +72,12 @@ VENDOR_TOOLS = {
         b'{"type":"web_fetch_20250910","name":"web_fetch"}',
         ToolChoice(mode="required", names=("web_fetch",)),
     ),
+    "tool_search": VendorTool(
+        ("tool_search_tool_bm25", "tool_search_tool_regex"),
+        b'{"type":"tool_search_tool_bm25_20251119","name":"tool_search_tool_bm25"}',
+    ),
 }
-"""Anthropic's web search, web fetch and code execution."""
+"""Anthropic's web search, web fetch, code execution and tool search."""
 
 
 _HOSTED = frozenset(

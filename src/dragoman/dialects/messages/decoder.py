@@ -19,6 +19,7 @@ from dragoman.dialects.messages.decoder_state import OpenBlock, UsageTotals
 from dragoman.dialects.messages.errors import read_error_event
 from dragoman.dialects.messages.parts import read_citation, read_part
 from dragoman.dialects.messages.response import complete_call, drop_nulls, parse_response, read_finish, require_name
+from dragoman.dialects.messages.tool_search import read_search
 from dragoman.dialects.messages.wire import (
     ISSUER,
     NAME,
@@ -175,7 +176,9 @@ class MessagesDecoder(FrameDecoder):
             case Opaque() as part:
                 block.index = self._count
                 self._count += 1
-                yield events.PartStarted(block.index, structs.replace(part, raw=block.complete(part.raw)))
+                raw = block.complete(part.raw)
+                part = part if raw is part.raw else read_search(structs.replace(part, raw=raw))
+                yield events.PartStarted(block.index, part)
             case ToolCall():
                 streamed = "".join(block.fragments or ())
                 complete = not streamed or is_json(streamed) or is_nested_too_deeply(streamed)

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 from msgspec import Raw
 
 from dragoman.core import events
-from dragoman.core.parts import AnyPart, Reasoning, Refusal, Text, ToolCall
+from dragoman.core.parts import AnyPart, Reasoning, Refusal, Text, ToolCall, ToolSearch
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
@@ -21,7 +21,7 @@ from dragoman.dialects.messages.errors import render_error_body
 from dragoman.dialects.messages.parts import write_citation, write_part
 from dragoman.dialects.messages.response import ensure_reply_id, write_finish, write_usage
 from dragoman.dialects.messages.wire import NAME, TextBlock, ThinkingBlock, ToolUseBlock
-from dragoman.wire.json import encode, one_line
+from dragoman.wire.json import decode_object, encode, one_line
 from dragoman.wire.shape import Wire
 from dragoman.wire.splice import graft
 from dragoman.wire.sse import render_named_frame
@@ -108,9 +108,20 @@ class MessagesEncoder(Encoder):
                 block = write_part(part)
                 if block is None:
                     return b""
+                if isinstance(part, ToolSearch) and part.dialect != NAME:
+                    return self._write_server_call(encode(block))
                 frames = _START % self._count + one_line(encode(block)) + b"}\n\n" + _STOP % self._count
                 self._count += 1
                 return frames
+
+    def _write_server_call(self, block: bytes) -> bytes:
+        """Render a call of a tool that the vendor runs; clients read its input from deltas."""
+        members = decode_object(block)
+        start = one_line(encode({**members, "input": _EMPTY_INPUT}))
+        delta = self._write_delta("input_json_delta", "partial_json", encode(bytes(members["input"]).decode()))
+        frames = _START % self._count + start + b"}\n\n" + delta + _STOP % self._count
+        self._count += 1
+        return frames
 
     def _open(self, kind: bytes, field: bytes) -> None:
         self._prefix = _DELTA % (self._count, kind, field)

@@ -32,6 +32,7 @@ from dragoman.core.parts import (
 )
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.messages.text_blocks import read_texts
+from dragoman.dialects.messages.tool_search import write_search
 from dragoman.dialects.messages.wire import (
     ABSENT,
     ISSUER,
@@ -255,7 +256,7 @@ def write_citation(citation: Citation) -> Raw | None:
 def write_part(part: AnyPart) -> Wire | Raw | None:
     """Write one block; None for a part that Messages cannot express."""
     if isinstance(part, Opaque):
-        return Raw(part.raw) if part.dialect == NAME else None
+        return Raw(part.raw) if part.dialect == NAME else write_search(part)
     block = _write_block(part)
     if block is None or part.extras is None:
         return block

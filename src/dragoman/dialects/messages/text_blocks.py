@@ -10,6 +10,7 @@ from msgspec import Raw, structs
 
 from dragoman.core.parts import Media, Opaque, Text
 from dragoman.core.value import Extras
+from dragoman.dialects.messages.tool_search import KINDS, read_search
 from dragoman.dialects.messages.wire import NAME, ResultBlock
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
@@ -29,7 +30,7 @@ def read_texts(block: Opaque, read_content: Callable[[Any, str, Unread | None], 
     if kind == "browser_state":
         return _read_browser_state(block, members)
     if kind not in _HEADERS:
-        return block
+        return read_search(block) if kind in KINDS else block
     inside, base = members.get("content"), f"{block.where}/content"
     source = members.get("source", Raw(b"null"))
     if inside is None and json.first_byte(source) == b"{":

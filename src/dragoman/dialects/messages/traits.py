@@ -35,6 +35,7 @@ _CLAUDE = Traits(
     parallel_needs_mode=True,
     parallel_switch=True,
     stub_tools=True,
+    tool_search=True,
     property_keys=True,
     thinking="adaptive",
     efforts=("low", "medium", "high", "xhigh", "max"),
@@ -80,9 +81,14 @@ _CLAUDE_4_5 = structs.replace(
     budget_min=1024,
     max_tokens_max=64_000,
 )
-_CLAUDE_OPUS_4_1 = structs.replace(_CLAUDE_4_5, max_tokens_default=8192, max_tokens_max=32_000)
+_CLAUDE_OPUS_4_1 = structs.replace(_CLAUDE_4_5, tool_search=False, max_tokens_default=8192, max_tokens_max=32_000)
 _CLAUDE_OLD = structs.replace(
-    _CLAUDE_4_5, temperature_or_top_p=False, max_tokens_default=8192, strict_tools=False, output_schema=False
+    _CLAUDE_4_5,
+    tool_search=False,
+    temperature_or_top_p=False,
+    max_tokens_default=8192,
+    strict_tools=False,
+    output_schema=False,
 )
 _CLAUDE_3 = structs.replace(_CLAUDE_OLD, max_tokens_default=4096, max_tokens_max=8192, thinking="none", efforts=())
 

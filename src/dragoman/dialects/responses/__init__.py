@@ -72,6 +72,7 @@ DIALECT = Dialect(
         custom_calls=True,
         citations=True,
         namespaces=True,
+        tool_search=True,
     ),
     pointers=POINTERS,
     reply_pointers={

@@ -10,10 +10,11 @@ from typing import Any, cast
 
 from msgspec import Raw
 
-from dragoman.core.parts import Content, Opaque, Text, ToolCall, ToolResult
+from dragoman.core.parts import Content, FoundTools, Opaque, Text, ToolCall, ToolResult
 from dragoman.core.value import Extras
 from dragoman.dialects.responses.client_tools import CLIENT_TOOLS, ClientTool
 from dragoman.dialects.responses.parts import read_part
+from dragoman.dialects.responses.tool_search import list_names
 from dragoman.dialects.responses.wire import NAME, InputImage
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
@@ -78,6 +79,8 @@ def _read_result(kind: str, members: Mapping[str, Raw], call_id: str, where: str
         else:
             parts = (_read_screenshot(value, place),) if kind == "computer" else (_read_text(kind, value, raw),)
             content = (Opaque(where=place, dialect=NAME, raw=raw, content=parts),)
+            if kind == "tool_search":
+                content = (_read_found(value, content[0]),)
     return ToolResult(
         where=where,
         spelling=spelling,
@@ -87,6 +90,12 @@ def _read_result(kind: str, members: Mapping[str, Raw], call_id: str, where: str
         failed=json.peek(members.get("status", b"null")) == "failed",
         native=kind,
     )
+
+
+def _read_found(value: Any, found: Opaque) -> FoundTools:
+    """Return the tools that the client found with their names."""
+    names = [name for tool in json.as_list(value) for name in list_names(json.as_object(tool))]
+    return FoundTools(where=found.where, dialect=NAME, raw=found.raw, content=found.content, names=tuple(names))
 
 
 def _read_screenshot(value: Any, where: str) -> Any:
@@ -104,19 +113,11 @@ def _read_screenshot(value: Any, where: str) -> Any:
 def _read_text(kind: str, value: Any, raw: bytes) -> Text:
     entries = [json.as_object(entry) for entry in cast("list[Any]", value)] if isinstance(value, list) else []
     if kind == "tool_search":
-        names = [name for entry in entries for name in _list_names(entry)]
+        names = [name for entry in entries for name in list_names(entry)]
         return Text(text=f"Tools that you can call now: {', '.join(names)}" if names else "No tool was found.")
     if kind == "shell" and entries:
         return Text(text="\n".join(line for entry in entries for line in _list_lines(entry)))
     return Text(text=raw.decode())
-
-
-def _list_names(tool: dict[str, Any]) -> list[str]:
-    """Return the name of a tool, or of each tool of a namespace with the namespace."""
-    name, members = json.get_text(tool, "name"), tool.get("tools")
-    if not isinstance(members, list):
-        return [name or json.get_text(tool, "type")]
-    return [f"{name}__{json.get_text(json.as_object(one), 'name')}" for one in cast("list[Any]", members)]
 
 
 def _list_lines(entry: dict[str, Any]) -> list[str]:

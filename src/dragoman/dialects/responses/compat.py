@@ -26,7 +26,9 @@ IMPLIED = {
     "/service_tier": Implied(("auto", "default"), reasons.DEFAULT_TIER),
     "/stream_options/include_obfuscation": Implied((False,), reasons.NO_PADDING),
     "/top_logprobs": Implied((0,), reasons.NOTHING_EXTRA),
-    "/tools/#/defer_loading": Implied((False,), reasons.LOADED_AT_ONCE),
+    "/tools/#/defer_loading": Implied((True, False), reasons.LOADED_LATER),
+    "/tools/#/tools/#/defer_loading": Implied((True, False), reasons.LOADED_LATER),
+    "/tools/#/allowed_callers": Implied((["direct"],), reasons.CALLED_BY_MODEL),
     "/input/#/id": Implied((), "the id is only used in OpenAI's store; the item itself is sent", _ITEM_IDS),
     "/input/#/status": Implied(("completed", "failed"), "items in a request are treated as complete"),
     "/input/#/execution": Implied(("client",), "the client runs the search"),
@@ -69,6 +71,7 @@ INFORMATIONAL = {
     "/input/#/max_output_length": "a limit of a command's output, which the client has applied",
     "/input/#/phase": "the vendor's own label of a message, which is sent",
     "/stream_options": "how chunks are framed",
+    "/input/#/caller": reasons.CALLER,
 }
 """Request fields whose loss is informational."""
 
@@ -99,8 +102,10 @@ VENDOR_TOOLS = {
         b'{"type":"code_interpreter","container":{"type":"auto"}}',
         ToolChoice(extras=Extras(NAME, {"": b'{"type":"code_interpreter"}'})),
     ),
+    "tool_search": VendorTool(("tool_search",), b'{"type":"tool_search"}'),
+    "programs": VendorTool(("programmatic_tool_calling",), b'{"type":"programmatic_tool_calling"}'),
 }
-"""Hosted tools that other vendors have too: web search and code execution."""
+"""Hosted tools that other vendors have too, and programs that call tools."""
 
 
 _HOSTED = frozenset(

@@ -19,6 +19,7 @@ from dragoman.core.request import Message, Role
 from dragoman.core.value import own_extras
 from dragoman.dialects.responses.client_items import read_client_item, write_client_call, write_client_result
 from dragoman.dialects.responses.parts import PART, build_extras, read_contents, write_contents
+from dragoman.dialects.responses.tool_search import SEARCH_KINDS, read_search, write_search
 from dragoman.dialects.responses.wire import ISSUER, NAME, ContentPart, ReasoningText, WireItem, decode_known
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
@@ -247,7 +248,8 @@ def _read_opaque(raw: Raw, where: str) -> Message:
     members = json.decode_object(raw)
     item_type = json.decode(members["type"]) if "type" in members else None
     if (native := read_client_item(str(item_type), members, where)) is not None:
-        return Message(where=where, spelling="item", role=_find_role(str(item_type)), parts=(native,))
+        role: Role = "assistant" if isinstance(native, ToolCall) else "user"
+        return Message(where=where, spelling="item", role=role, parts=(native,))
     if item_type is None and "role" not in members and "id" not in members:
         raise json.Malformed("an item needs a type or a role", where + "/type")
     declares = item_type == ADDITIONAL_TOOLS
@@ -256,6 +258,8 @@ def _read_opaque(raw: Raw, where: str) -> Message:
     kind = str(item_type or REFERENCE)
     refers = "/id" if kind == REFERENCE and not _is_reasoning_id(members.get("id")) else ""
     part = Opaque(where=where, extras=extras, dialect=NAME, raw=bytes(raw), declares=declares, refers=refers)
+    if kind in SEARCH_KINDS:
+        part = read_search(part)
     return Message(where=where, spelling="item", role=_find_role(kind), parts=(part,))
 
 
@@ -267,9 +271,8 @@ def _is_reasoning_id(item_id: Raw | None) -> bool:
 def _find_role(item_type: str) -> Role:
     if item_type == "mcp_approval_response":
         return "user"
-    if item_type.endswith("_call") or item_type.startswith("mcp_") or item_type in ("compaction", REFERENCE, "program"):
-        return "assistant"
-    return "user"
+    is_own = item_type in ("compaction", REFERENCE, "program", "tool_search_output")
+    return "assistant" if is_own or item_type.endswith("_call") or item_type.startswith("mcp_") else "user"
 
 
 def write_message(message: Message) -> list[Any]:
@@ -286,7 +289,7 @@ def write_message(message: Message) -> list[Any]:
             case Reasoning():
                 item = write_reasoning(part)
             case Opaque(spelling=spelling) if spelling != PART:
-                item = Raw(part.raw) if part.dialect == NAME else None
+                item = Raw(part.raw) if part.dialect == NAME else write_search(part)
             case _:
                 content.append(part)
                 continue

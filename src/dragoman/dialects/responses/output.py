@@ -13,7 +13,19 @@ from typing import Any
 
 from msgspec import Raw, structs
 
-from dragoman.core.parts import AnyPart, Data, Inline, Media, Opaque, Reasoning, Refusal, Text, ToolCall
+from dragoman.core.parts import (
+    AnyPart,
+    Data,
+    FoundTools,
+    Inline,
+    Media,
+    Opaque,
+    Reasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolSearch,
+)
 from dragoman.core.problems import Problem
 from dragoman.core.value import own_extras
 from dragoman.dialects.responses.client_items import find_item_prefix
@@ -32,6 +44,7 @@ from dragoman.dialects.responses.parts import (
     read_contents,
     write_citations,
 )
+from dragoman.dialects.responses.tool_search import CALL_PREFIX, OUTPUT_PREFIX, read_search, write_search
 from dragoman.dialects.responses.wire import NAME, WireItem
 from dragoman.wire import json
 from dragoman.wire.unread import Unread
@@ -47,7 +60,10 @@ def read_output(raw: Raw | bytes, where: str) -> list[AnyPart]:
     """Parse one output item; an item of an unknown type becomes opaque."""
     item, unread = decode_item(raw)
     parts = read_known(item, where, unread) if item is not None else None
-    return [Opaque(where=where, dialect=NAME, raw=bytes(raw))] if parts is None else parts
+    if parts is not None:
+        return parts
+    part = Opaque(where=where, dialect=NAME, raw=bytes(raw))
+    return [read_search(part) if b"tool_search_" in part.raw else part]
 
 
 def read_known(item: WireItem, where: str, unread: Unread | None) -> list[AnyPart] | None:
@@ -110,7 +126,13 @@ def _read_message(item: WireItem, where: str, unread: Unread | None) -> list[Any
     return found
 
 
-_PREFIXES: dict[type[AnyPart], str] = {ToolCall: "fc_", Reasoning: "rs_", Media: "ig_"}
+_PREFIXES: dict[type[AnyPart], str] = {
+    ToolCall: "fc_",
+    Reasoning: "rs_",
+    Media: "ig_",
+    ToolSearch: CALL_PREFIX,
+    FoundTools: OUTPUT_PREFIX,
+}
 """Prefixes of item ids by type of part; all other parts are messages."""
 
 
@@ -127,6 +149,8 @@ class ItemIds:
         if own is not None and own.startswith(b'"'):
             return json.decode(own)
         prefix = _PREFIXES.get(type(part), "msg_")
+        if isinstance(part, ToolSearch | FoundTools) and part.id:
+            return prefix + part.id
         if type(part) is ToolCall and part.form == "text":
             prefix = "ctc_"
         elif type(part) is ToolCall and part.native:
@@ -167,7 +191,7 @@ def write_item(part: AnyPart, item_id: str) -> Any:
         case Reasoning():
             return write_reasoning(part, item_id)
         case Opaque(dialect=dialect, raw=raw):
-            return Raw(raw) if dialect == NAME else None
+            return Raw(raw) if dialect == NAME else write_search(part, item_id)
         case Media(kind="image", source=Inline(data=data)):
             return {"type": "image_generation_call", "id": item_id, "status": "completed", "result": data}
         case _:

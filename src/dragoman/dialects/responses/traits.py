@@ -52,7 +52,7 @@ _RESPONSES = Traits(
     unkept=_NOT_STORED,
     continues=True,
 )
-_RESPONSES_GPT = structs.replace(_RESPONSES, media=frozenset({"image", "document"}))
+_RESPONSES_GPT = structs.replace(_RESPONSES, tools_max=128, media=frozenset({"image", "document"}))
 _RESPONSES_REASONING = structs.replace(
     _RESPONSES_GPT,
     sampling=frozenset({"max_tokens"}),
@@ -63,8 +63,10 @@ _RESPONSES_REASONING = structs.replace(
 )
 _RESPONSES_5_1 = structs.replace(_RESPONSES_REASONING, efforts=("none", "low", "medium", "high"))
 _RESPONSES_5 = structs.replace(_RESPONSES_REASONING, efforts=("minimal", "low", "medium", "high"))
+_RESPONSES_5_4 = structs.replace(_RESPONSES_REASONING, tool_search=True)
 _RESPONSES_NEWEST = structs.replace(
     _RESPONSES_REASONING,
+    tool_search=True,
     efforts=("none", "low", "medium", "high", "xhigh", "max"),
     cache_marks=True,
     cache_lifetimes=_LIFETIMES,
@@ -73,7 +75,7 @@ _RESPONSES_NEWEST = structs.replace(
 )
 
 ROWS = (
-    ("gpt-*audio*", structs.replace(_RESPONSES, thinking="none", efforts=(), custom_tools=False)),
+    ("gpt-*audio*", structs.replace(_RESPONSES, tools_max=128, thinking="none", efforts=(), custom_tools=False)),
     ("gpt-4*", structs.replace(_RESPONSES_GPT, thinking="none", efforts=(), custom_tools=False, verbosity=False)),
     ("gpt-5-pro*", structs.replace(_RESPONSES_5, efforts=("high",))),
     ("gpt-[5-9]*-pro*", structs.replace(_RESPONSES_REASONING, efforts=("medium", "high", "xhigh"))),
@@ -82,7 +84,9 @@ ROWS = (
     ("gpt-5.1-codex-max*", _RESPONSES_REASONING),
     ("gpt-5.1-c*", _RESPONSES_5_1),
     ("gpt-5.1*", structs.replace(_RESPONSES_5_1, thinks_by_default=False)),
-    ("gpt-5.5*", _RESPONSES_REASONING),
+    ("gpt-5.4-c*", _RESPONSES_5_4),
+    ("gpt-5.4*", structs.replace(_RESPONSES_5_4, thinks_by_default=False)),
+    ("gpt-5.5*", _RESPONSES_5_4),
     ("gpt-5.*-c*", _RESPONSES_REASONING),
     ("gpt-5.*", structs.replace(_RESPONSES_REASONING, thinks_by_default=False)),
     ("gpt-5*", _RESPONSES_5),

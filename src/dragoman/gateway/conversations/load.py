@@ -223,6 +223,8 @@ class ConversationLoader:
             options = read_body_options(members, options)
         if not (options.is_saved or options.previous or (is_stateful and REFERENCE_TYPE in client_request.call.body)):
             return None
+        if client_request.is_large:
+            _require_few_items(members, dialect)
         if dialect.unwrap is not None and dialect.unwrap(client_request.call) is not None:
             raise Problem(
                 "unsupported", "a Code Assist request cannot be part of a stored conversation; use the Gemini API"
@@ -234,6 +236,25 @@ class ConversationLoader:
     def build_recorder(self, loaded: LoadedRequest) -> ConversationRecorder:
         """Return the recorder for the reply to a loaded request."""
         return ConversationRecorder(self.store, loaded.question)
+
+
+_MOST_ITEMS = 10_000
+"""Items in one request of a stored conversation."""
+_MOST_COLONS = 250_000
+"""Colons in them: their members, and those of JSON in texts."""
+
+
+def _require_few_items(members: Mapping[str, Raw], dialect: Dialect) -> None:
+    """Raise a `Problem` for a history that cannot be stored at once without delaying other requests."""
+    history = bytes(members.get(dialect.history, _NULL))
+    count = len(json.decode_array(history)) if json.first_byte(history) == b"[" else 0
+    reason = f"{count} items cannot be stored in one request; the limit is {_MOST_ITEMS}"
+    if count <= _MOST_ITEMS:
+        if (colons := history.count(b":")) <= _MOST_COLONS:
+            return
+        reason = f"items with {colons} colons cannot be stored in one request; the limit is {_MOST_COLONS}"
+    hint = ' (set "store" to false)' if dialect.turns.has_store_member else ""
+    raise Problem("invalid_request", reason + hint, where=f"/{dialect.history}")
 
 
 def _decode_members(body: bytes) -> dict[str, Raw]:

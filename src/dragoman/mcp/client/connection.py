@@ -101,7 +101,7 @@ class ServerConnection:
         abilities: Abilities = NO_ABILITIES,
     ) -> None:
         self.name = name
-        self._auth = abilities.auth or _build_auth(settings)
+        self._auth = abilities.auth or _build_auth(name, settings)
         self._abilities = abilities
         self.settings = settings
         self.protocol = ""
@@ -345,7 +345,11 @@ class ServerConnection:
             _LOG.debug("%s: %s failed: %s", self.name, call.get_name(), type(error).__name__)
 
 
-def _build_auth(settings: ToolServer) -> httpx2.Auth | None:
+def _build_auth(name: str, settings: ToolServer) -> httpx2.Auth | None:
+    if settings.sign_in:
+        from dragoman.mcp.client.sign_in import SignedIn, find_token_file  # noqa: PLC0415  few servers need it
+
+        return SignedIn(name, settings.url, find_token_file(name, settings.url))
     if settings.oauth is None:
         return None
     from dragoman.mcp.client.transports import build_auth  # noqa: PLC0415  few servers need it, and it is slow to load

@@ -1,7 +1,7 @@
 """Map a method and path to an API and an operation."""
 
 import re
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct, structs
 
@@ -30,6 +30,9 @@ class Route(Struct, frozen=True, kw_only=True):
     action: str = ""
 
 
+ServerName = Literal["deepseek", "kimi", "glm", "qwen", "vllm", "openrouter"]
+"""Chat-compatible servers."""
+SERVERS: tuple[str, ...] = get_args(ServerName)
 _GEMINI = "/(?P<version>v1|v1beta|v1beta1|v1alpha)"
 _GEMINI_ONLY = "/(?:v1beta|v1beta1|v1alpha)"
 _VERTEX = "/(?P<version>v1|v1beta1|v1beta)(?:/projects/[^/]+/locations/[^/]+)?/publishers/google"
@@ -60,6 +63,7 @@ _ACTIONS = (
 """The operations on responses and conversations that the OpenAI API stores."""
 _ROUTES: tuple[tuple[str, str, Route], ...] = (
     ("POST", _COMPLETIONS, Route(api="chat", operation="generate")),
+    ("POST", f"/(?P<api>{'|'.join(SERVERS)})(?:/v1)?/chat/completions", Route(operation="generate")),
     ("POST", _RESPONSES, Route(api="responses", operation="generate")),
     ("POST", f"{_RESPONSES}/input_tokens", Route(api="responses", operation="count")),
     ("POST", f"{_RESPONSES}/compact", Route(api="responses", operation="compact")),

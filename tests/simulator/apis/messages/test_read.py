@@ -72,6 +72,25 @@ def test_a_deferred_tool_is_seen_once_it_was_found():
     assert [tool.name for tool in ask(body).tools] == ["get_weather", "hidden"]
 
 
+def test_a_deferred_tool_is_seen_once_the_vendors_search_has_found_it():
+    hidden = {**WEATHER, "name": "hidden", "defer_loading": True}
+    search = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
+    blocks = [
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": search["name"], "input": {"query": "hidden"}},
+        {
+            "type": "tool_search_tool_result",
+            "tool_use_id": "srvtoolu_1",
+            "content": {
+                "type": "tool_search_tool_search_result",
+                "tool_references": [{"type": "tool_reference", "tool_name": "hidden"}],
+            },
+        },
+        {"type": "text", "text": "Found."},
+    ]
+    body = asks(user("a"), assistant(*blocks), user("b"), tools=[search, WEATHER, hidden])
+    assert [tool.name for tool in ask(body).tools] == [search["name"], "get_weather", "hidden"]
+
+
 def test_a_tool_that_was_withdrawn_is_not_seen():
     removal = {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "get_weather"}}
     body = asks(user("a"), {"role": "system", "content": [removal]}, tools=[WEATHER])

@@ -205,6 +205,21 @@ def test_white_space_between_quotations_is_no_block_of_its_own():
     assert texts == [PAGE.quote, f" {OTHER.quote}"]
 
 
+@pytest.mark.parametrize(("variant", "member"), [("bm25", "query"), ("regex", "pattern")])
+def test_a_deferred_tool_is_found_by_a_search_before_it_is_called(variant, member):
+    hidden = {**WEATHER, "name": "hidden", "defer_loading": True}
+    search = {"type": f"tool_search_tool_{variant}_20251119", "name": f"tool_search_tool_{variant}"}
+    answer = Answer(calls=(Call(id="toolu_1", name="hidden", arguments={}),), end="calls", usage=USAGE)
+    content = json.loads(whole(answer, asks(tools=[search, WEATHER, hidden])))["content"]
+    kinds = [block["type"] for block in content if block["type"] != "thinking"]
+    assert kinds == ["server_tool_use", "tool_search_tool_result", "tool_use"]
+    use, result = content[-3:-1]
+    assert (use["name"], use["input"], result["tool_use_id"]) == (search["name"], {member: "hidden"}, use["id"])
+    Message.model_validate(json.loads(whole(answer, asks(tools=[search, WEATHER, hidden]))))
+    seen = json.loads(whole(answer, asks(tools=[search, WEATHER, {**hidden, "defer_loading": False}])))["content"]
+    assert [block["type"] for block in seen if block["type"] != "thinking"] == ["tool_use"]
+
+
 def test_a_refusal_is_rendered_with_its_explanation():
     reply = json.loads(whole(Answer(text="Well.", refusal="I will not.", usage=USAGE), BODIES["newest"]))
     assert [block["text"] for block in reply["content"]] == ["Well.", "I will not."]

@@ -40,25 +40,23 @@ _CALL = TaggedUnion(
     },
 )
 _BASE_MESSAGE = {"content?": _CONTENT, "name?": str}
-_MESSAGE = TaggedUnion(
-    "role",
-    {
-        "system": _BASE_MESSAGE,
-        "assistant": {
-            **_BASE_MESSAGE,
-            "refusal?": str,
-            "audio?": {"id": str},
-            "tool_calls?": [_CALL],
-            "function_call?": _CALLED_FUNCTION,
-            "annotations?": [Any],
-            "parsed?": Any,
-        },
-        "user": _BASE_MESSAGE,
-        "function": {"name": str, "content?": _CONTENT},
-        "tool": {"tool_call_id": str, **_BASE_MESSAGE},
-        "developer": {"content": _CONTENT, "name?": str},
+MESSAGES: dict[str, dict[str, Any]] = {
+    "system": _BASE_MESSAGE,
+    "assistant": {
+        **_BASE_MESSAGE,
+        "refusal?": str,
+        "audio?": {"id": str},
+        "tool_calls?": [_CALL],
+        "function_call?": _CALLED_FUNCTION,
+        "annotations?": [Any],
+        "parsed?": Any,
     },
-)
+    "user": _BASE_MESSAGE,
+    "function": {"name": str, "content?": _CONTENT},
+    "tool": {"tool_call_id": str, **_BASE_MESSAGE},
+    "developer": {"content": _CONTENT, "name?": str},
+}
+"""The fields of a message by its role."""
 _FUNCTION = Object({"name": str, "description?": str, "parameters?": MapOf(Any), "strict?": bool}, is_open=True)
 _GRAMMAR = {"grammar": {"syntax": StringEnum("lark", "regex"), "definition": str}}
 _CUSTOM = {"name": str, "description?": str, "format?": TaggedUnion("type", {"text": {}, "grammar": _GRAMMAR})}
@@ -73,50 +71,50 @@ _SCHEMA = {"json_schema": {"name": str, "description?": str, "schema?": MapOf(An
 _FORMAT = TaggedUnion("type", {"json_object": {}, "json_schema": _SCHEMA, "text": {}})
 _MODERATION_MODE = {"mode": StringEnum("score", "block")}
 _PLACE = {"city?": str, "country?": str, "region?": str, "timezone?": str}
-BODY = Object(
-    {
-        "model": str,
-        "messages": [_MESSAGE],
-        "audio?": {"format": StringEnum("wav", "aac", "mp3", "flac", "opus", "pcm16"), "voice": (str, {"id": str})},
-        "frequency_penalty?": Number(float, -2, 2),
-        "function_call?": (StringEnum("none", "auto"), _NAMED),
-        "functions?": [_FUNCTION],
-        "logit_bias?": MapOf(Number(float, -100, 100)),
-        "logprobs?": bool,
-        "max_completion_tokens?": Number(int, 1),
-        "max_tokens?": Number(int, 1),
-        "metadata?": MapOf(str),
-        "modalities?": [StringEnum("text", "audio")],
-        "moderation?": {"model": str, "policy?": {"input?": _MODERATION_MODE, "output?": _MODERATION_MODE}},
-        "n?": Number(int, 1, 128),
-        "parallel_tool_calls?": bool,
-        "prediction?": {"type?": StringEnum("content"), "content": (str, [TaggedUnion("type", {"text": _TEXT})])},
-        "presence_penalty?": Number(float, -2, 2),
-        "prompt_cache_key?": str,
-        "prompt_cache_options?": {"mode?": StringEnum("implicit", "explicit"), "ttl?": StringEnum("30m")},
-        "prompt_cache_retention?": StringEnum("in_memory", "24h"),
-        "reasoning_effort?": StringEnum("none", "minimal", "low", "medium", "high", "xhigh", "max"),
-        "response_format?": _FORMAT,
-        "safety_identifier?": str,
-        "seed?": int,
-        "service_tier?": StringEnum("auto", "default", "fast", "flex", "priority", unlisted=("scale",)),
-        "stop?": (str, [str]),
-        "store?": bool,
-        "stream?": bool,
-        "stream_options?": {"include_usage?": bool, "include_obfuscation?": bool},
-        "temperature?": Number(float, 0, 2),
-        "tool_choice?": (StringEnum("none", "auto", "required"), _CHOICE),
-        "tools?": [_TOOL],
-        "top_logprobs?": Number(int, 0, 20),
-        "top_p?": Number(float, 0, 1),
-        "user?": str,
-        "verbosity?": _LEVEL,
-        "web_search_options?": {
-            "search_context_size?": _LEVEL,
-            "user_location?": {"type": StringEnum("approximate"), "approximate": _PLACE},
-        },
-    }
-)
+MEMBERS: dict[str, Any] = {
+    "model": str,
+    "messages": [TaggedUnion("role", MESSAGES)],
+    "audio?": {"format": StringEnum("wav", "aac", "mp3", "flac", "opus", "pcm16"), "voice": (str, {"id": str})},
+    "frequency_penalty?": Number(float, -2, 2),
+    "function_call?": (StringEnum("none", "auto"), _NAMED),
+    "functions?": [_FUNCTION],
+    "logit_bias?": MapOf(Number(float, -100, 100)),
+    "logprobs?": bool,
+    "max_completion_tokens?": Number(int, 1),
+    "max_tokens?": Number(int, 1),
+    "metadata?": MapOf(str),
+    "modalities?": [StringEnum("text", "audio")],
+    "moderation?": {"model": str, "policy?": {"input?": _MODERATION_MODE, "output?": _MODERATION_MODE}},
+    "n?": Number(int, 1, 128),
+    "parallel_tool_calls?": bool,
+    "prediction?": {"type?": StringEnum("content"), "content": (str, [TaggedUnion("type", {"text": _TEXT})])},
+    "presence_penalty?": Number(float, -2, 2),
+    "prompt_cache_key?": str,
+    "prompt_cache_options?": {"mode?": StringEnum("implicit", "explicit"), "ttl?": StringEnum("30m")},
+    "prompt_cache_retention?": StringEnum("in_memory", "24h"),
+    "reasoning_effort?": StringEnum("none", "minimal", "low", "medium", "high", "xhigh", "max"),
+    "response_format?": _FORMAT,
+    "safety_identifier?": str,
+    "seed?": int,
+    "service_tier?": StringEnum("auto", "default", "fast", "flex", "priority", unlisted=("scale",)),
+    "stop?": (str, [str]),
+    "store?": bool,
+    "stream?": bool,
+    "stream_options?": {"include_usage?": bool, "include_obfuscation?": bool},
+    "temperature?": Number(float, 0, 2),
+    "tool_choice?": (StringEnum("none", "auto", "required"), _CHOICE),
+    "tools?": [_TOOL],
+    "top_logprobs?": Number(int, 0, 20),
+    "top_p?": Number(float, 0, 1),
+    "user?": str,
+    "verbosity?": _LEVEL,
+    "web_search_options?": {
+        "search_context_size?": _LEVEL,
+        "user_location?": {"type": StringEnum("approximate"), "approximate": _PLACE},
+    },
+}
+"""The fields of a request; those with `?` may be absent."""
+BODY = Object(MEMBERS)
 
 
 class ChatCompletionsRequest(VendorRequest, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ _NAME_WORDS = (
     "underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of 128."
 )
 _MOST_FUNCTIONS = 128
+_MOST_ON_AI_STUDIO = 512
 _MOST_STOPS = 5
 _FORCING_MODES = frozenset({"ANY", "VALIDATED"})
 _JSON = "application/json"
@@ -54,6 +55,8 @@ def _check_function_count(request: GeminiRequest, _: CheckContext) -> Iterator[V
     if request.vertex and count > _MOST_FUNCTIONS:
         message = f"it has {count} function declarations but at most {_MOST_FUNCTIONS} are supported."
         yield Violation(describe_vertex_error(message), "/tools")
+    if not request.vertex and count > _MOST_ON_AI_STUDIO:
+        yield Violation(f"At most {_MOST_ON_AI_STUDIO} function declarations can be specified.", "/tools")
 
 
 def _build_exclusive_schema_check(name: str) -> PathCheck:
@@ -180,8 +183,8 @@ TOOL_RULES: tuple[Rule[GeminiRequest], ...] = (
     ),
     Rule(
         "gemini.function-count",
-        "Vertex accepts at most 128 functions.",
-        "wire/gemini.md section 3; the error text is invented",
+        "Vertex accepts at most 128 functions, AI Studio 512.",
+        "wire/gemini.md section 3, the error text is invented; Google's from google-gemini/gemini-cli#19083",
         _check_function_count,
     ),
     Rule(

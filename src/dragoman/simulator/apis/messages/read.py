@@ -1,7 +1,7 @@
 """Convert a Messages request to the vendor-neutral `ModelRequest`."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 from dragoman.simulator.apis.conversation import (
     Call,
@@ -38,7 +38,7 @@ def read_model_request(request: MessagesRequest) -> ModelRequest:
     return ModelRequest(
         model=request.model.name,
         turns=(*first, *(_read_turn(turn, names) for turn in request.turns)),
-        tools=tuple(_read_tool(tool) for tool in _find_visible_tools(request)),
+        tools=tuple(_read_tool(tool) for tool in find_visible_tools(request)),
         choice=_read_choice(request.get("tool_choice") or {"type": "auto"}),
         max_tokens=request.get("max_tokens"),
         stop=tuple(request.list("stop_sequences")),
@@ -82,13 +82,13 @@ def _read_media_type(block: Json) -> str:
     return block["source"].get("media_type") or ("image/*" if block["type"] == "image" else "application/pdf")
 
 
-def _find_visible_tools(request: MessagesRequest) -> list[Json]:
+def find_visible_tools(request: MessagesRequest) -> list[Json]:
     """Return the tools the model sees: without deferred tools that were not found yet, and removed ones."""
     found: set[str] = set()
     gone: set[str] = set()
-    for block in request.blocks("tool_result", "tool_addition", "tool_removal"):
-        if block.kind == "tool_result":
-            found.update(part["tool_name"] for part in block.list("content") if part["type"] == "tool_reference")
+    for block in request.blocks("tool_result", "tool_search_tool_result", "tool_addition", "tool_removal"):
+        if block.kind.endswith("_result"):
+            found.update(list_references(block))
         elif block.members["tool"]["type"] == "tool_reference":
             name = block.members["tool"]["name"]
             if block.kind == "tool_addition":
@@ -101,6 +101,14 @@ def _find_visible_tools(request: MessagesRequest) -> list[Json]:
         for tool in request.list("tools")
         if tool.get("name") not in gone and (tool.get("name") in found or not tool.get("defer_loading"))
     ]
+
+
+def list_references(block: Block) -> list[str]:
+    """Return the tools that a result names: of the client's search, or of the vendor's own."""
+    content: Any = block.get("content")
+    parts: Any = cast("Json", content).get("tool_references") if isinstance(content, dict) else content
+    found = cast("list[Json]", parts) if isinstance(parts, list) else []
+    return [part["tool_name"] for part in found if part["type"] == "tool_reference"]
 
 
 def _read_tool(tool: Json) -> RequestTool:

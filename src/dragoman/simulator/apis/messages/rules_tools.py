@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dragoman.simulator.apis.messages.errors import build_custom_tool_message, describe_extra, format_pointer
+from dragoman.simulator.apis.messages.read import list_references
 from dragoman.simulator.apis.messages.request import MessagesRequest, define_rule, find_media, read_tool_type
 from dragoman.simulator.apis.messages.rules_schemas import is_schema, is_valid
 from dragoman.simulator.apis.messages.rules_settings import forces_call, when_thinking_type
@@ -121,10 +122,9 @@ def _check_all_deferred(request: MessagesRequest, _: CheckContext) -> Iterator[V
 @define_rule("tool-reference", "platform.claude.com tool-search-tool, 400 error: missing tool definition")
 def _check_tool_references(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """A tool that a search found is declared in `tools`."""
-    for block in request.blocks("tool_result"):
-        for part in block.list("content"):
-            name = part.get("tool_name")
-            if name is not None and name not in request.tool_names:
+    for block in request.blocks("tool_result", "tool_search_tool_result"):
+        for name in list_references(block):
+            if name not in request.tool_names:
                 yield Violation(f"Tool reference '{name}' not found in available tools", block.where)
 
 

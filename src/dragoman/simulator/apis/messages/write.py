@@ -13,8 +13,14 @@ from typing import Any
 from dragoman.simulator.apis.api import AcceptedRequest, Chunking, ReplyMeta
 from dragoman.simulator.apis.conversation import Answer, AnswerSource, Call
 from dragoman.simulator.apis.messages.errors import format_pointer
-from dragoman.simulator.apis.messages.read import encode_arguments
-from dragoman.simulator.apis.messages.request import Block, MessagesRequest, find_cache_breakpoints, read_ttl
+from dragoman.simulator.apis.messages.read import encode_arguments, find_visible_tools
+from dragoman.simulator.apis.messages.request import (
+    Block,
+    MessagesRequest,
+    find_cache_breakpoints,
+    read_tool_type,
+    read_ttl,
+)
 from dragoman.simulator.apis.messages.signatures import (
     REDACTED,
     digest_prefixes,
@@ -143,7 +149,10 @@ def _iterate_blocks(answer: Answer, request: MessagesRequest, meta: ReplyMeta) -
         yield from _split_citations(answer.text, answer.sources, meta)
     if answer.refusal:
         yield {"type": "text", "text": answer.refusal}
+    visible = {tool.get("name") for tool in find_visible_tools(request)} if answer.calls else set[Any]()
     for number, call in enumerate(answer.calls):
+        if call.name not in visible and call.name in request.tool_names:
+            yield from _render_tool_search(call, request, meta)
         yield _render_call(call, number, request, meta)
 
 
@@ -171,6 +180,19 @@ def _render_search(answer: Answer, request: MessagesRequest, meta: ReplyMeta) ->
     ]
     yield {"type": "server_tool_use", "id": call, "name": "web_search", "input": {"query": answer.query}}
     yield {"type": "web_search_tool_result", "tool_use_id": call, "content": found}
+
+
+def _render_tool_search(call: Call, request: MessagesRequest, meta: ReplyMeta) -> Iterator[Json]:
+    """Yield the search that finds a deferred tool, if the client has declared one."""
+    names = (tool["name"] for tool in request.list("tools") if read_tool_type(tool).startswith("tool_search_tool_"))
+    if (name := next(names, None)) is None:
+        return
+    search = _new_id("srvtoolu", request, meta, f"tool search {call.id}")
+    given = {"pattern" if name.endswith("regex") else "query": call.name}
+    found = [{"type": "tool_reference", "tool_name": call.name}]
+    content = {"type": "tool_search_tool_search_result", "tool_references": found}
+    yield {"type": "server_tool_use", "id": search, "name": name, "input": given, "caller": {"type": "direct"}}
+    yield {"type": "tool_search_tool_result", "tool_use_id": search, "content": content}
 
 
 def _split_citations(text: str, sources: tuple[AnswerSource, ...], meta: ReplyMeta) -> Iterator[Json]:
