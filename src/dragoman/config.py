@@ -100,7 +100,7 @@ class ServerTable(Table, frozen=True):
     """How many choices (`n`, `candidateCount`) a request may ask for at a target that generates one per request."""
     log: str = "stderr"
     """Where the log line of each exchange is written: "stderr", "off", or a file path."""
-    log_format: Literal["json", "text"] = "json"
+    log_format: Literal["auto", "json", "text"] = "auto"
     use_native_function_calling: bool = True
     """Use the native tool calling of the models; if false, tools are described in the prompt of every model and calls
     are parsed from its text."""
@@ -191,9 +191,11 @@ def _apply_native_switch(server: ServerTable, environment: Mapping[str, str]) ->
 
 
 def find_file(path: Path | None, environment: Mapping[str, str]) -> Path | None:
-    """Return `path`, else $DRAGOMAN_CONFIG, else ./dragoman.toml if it exists, else None."""
+    """Return `path`, else $DRAGOMAN_CONFIG, else ./dragoman.toml or the user's own file if one exists, else None."""
     named = path or (Path(environment[_PATH_VARIABLE]) if environment.get(_PATH_VARIABLE) else None)
-    return named or (Path(_DEFAULT_FILE) if Path(_DEFAULT_FILE).is_file() else None)
+    home = environment.get("XDG_CONFIG_HOME") or (f"{environment['HOME']}/.config" if environment.get("HOME") else "")
+    usual = (Path(_DEFAULT_FILE), *((Path(home, "dragoman", _DEFAULT_FILE),) if home else ()))
+    return named or next((file for file in usual if file.is_file()), None)
 
 
 def _find_upstreams(environment: Mapping[str, str], server: ServerTable) -> dict[str, UpstreamTable]:

@@ -11,6 +11,7 @@ from attack.gateway import KEY, Gateway, Measure, percentile, run_gateway
 
 _PEER = Path(__file__).parents[1] / "mcp" / "peers" / "plain.py"
 _KINDS = ("line", "nonsense", "empty-lines", "notifications", "questions", "false-answers", "stderr")
+_LONGEST_SECONDS = 120.0
 _MAX_STARTS = 9
 """After delays of 0.25, 0.5, 1, 2 and 4 seconds, each up to a quarter shorter."""
 
@@ -26,16 +27,26 @@ def attack(scale: int) -> list[Measure]:
             with gateway.probe_health(0.05) as times, gateway.watch_memory() as memory:
                 failed |= _watch(gateway, 4 + 2 * scale)
             busy = (gateway.cpu_seconds - cpu) / (time.monotonic() - start) * 100
-        starts = [len((Path(directory) / name).read_text().splitlines()) for name in _KINDS]
+            # On a busy machine a server may need longer to start than the attack lasts.
+            most, end = max(_count_starts(directory)), time.monotonic() + _LONGEST_SECONDS
+            while time.monotonic() < end and (set(_KINDS) - failed or min(_count_starts(directory)) < 2):
+                failed |= _watch(gateway, 0.5)
+        starts = _count_starts(directory)
     return [
         Measure("servers that flood and are never shown as failed", len(set(_KINDS) - failed), 0, "servers"),
         Measure("servers that behave and are shown as failed", len({"good"} & failed), 0, "servers"),
         Measure("servers that flood and are not started again", sum(each < 2 for each in starts), 0, "servers"),
-        Measure("starts of a server that floods", max(starts), _MAX_STARTS, "starts"),
+        Measure("starts of a server that floods", most, _MAX_STARTS, "starts"),
         Measure("memory while servers flood", memory[0], 200, "MB"),
         Measure("CPU of the gateway while servers flood", busy, 60, "%"),
         Measure("p99 of /health while servers flood", percentile(times, 0.99), 250, "ms"),
     ]
+
+
+def _count_starts(directory: str) -> list[int]:
+    """Return how often each server that floods was started."""
+    files = [Path(directory) / name for name in _KINDS]
+    return [len(file.read_text().splitlines()) if file.exists() else 0 for file in files]
 
 
 def _render_table(name: str, manner: str, directory: str) -> str:

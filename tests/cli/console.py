@@ -14,9 +14,11 @@ def run(monkeypatch, tmp_path, arguments, given=b""):
     source.write_bytes(given)
     written, result = io.BytesIO(), io.StringIO()
     with source.open("rb") as pipe:
-        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=pipe, fileno=pipe.fileno))
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=pipe, fileno=pipe.fileno, isatty=pipe.isatty))
         monkeypatch.setattr(
-            sys, "stdout", SimpleNamespace(buffer=written, fileno=lambda: os.open(os.devnull, os.O_WRONLY))
+            sys,
+            "stdout",
+            SimpleNamespace(buffer=written, fileno=lambda: os.open(os.devnull, os.O_WRONLY), isatty=lambda: False),
         )
         monkeypatch.setattr(sys, "stderr", result)
         code = main(arguments)

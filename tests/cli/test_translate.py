@@ -185,10 +185,15 @@ def test_the_command_prints_its_version(capsys):
     assert capsys.readouterr().out == f"dragoman {__version__}\n"
 
 
-def test_the_command_needs_a_verb(capsys):
-    with pytest.raises(SystemExit) as caught:
-        main([])
-    assert caught.value.code == 2
+def test_a_file_is_translated_into_a_file(monkeypatch, tmp_path):
+    (tmp_path / "in.json").write_bytes(b'{"model": "m", "messages": [{"role": "user", "content": "Hi"}]}')
+    files = [str(tmp_path / "in.json"), "-o", str(tmp_path / "out.json")]
+    options = ["--from", "chat", "--to", "gemini", "--model", "gemini-3-flash"]
+    for words in (["request", files[0], *options, *files[1:]], ["request", *options, *files]):
+        assert run(monkeypatch, tmp_path, ["translate", *words])[:2] == (0, b"")
+        written = json.loads((tmp_path / "out.json").read_text())
+        assert written["contents"] == [{"role": "user", "parts": [{"text": "Hi"}]}]
+        (tmp_path / "out.json").unlink()
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(monkeypatch):

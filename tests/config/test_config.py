@@ -84,7 +84,7 @@ def test_a_file_without_upstreams_is_like_no_file_in_that(tmp_path):
         ('[server]\nkeys = ["env:NONE"]\n', "server.keys[0]", "NONE is not set"),
         ('[upstreams.a]\nkind = "x"\n', "upstreams.a.kind", "unknown kind 'x'"),
         ('[upstreams.a]\nkind = "x"\n', "upstreams.a.kind", "use one of gemini, vertex-gemini, code-assist, anthropic"),
-        ('[server]\nlog_format = "x"\n', "server.log_format", "use one of json, text"),
+        ('[server]\nlog_format = "x"\n', "server.log_format", "use one of auto, json, text"),
         (
             '[upstreams.a]\nkind = "openai"\nbase_url = "http://x/v1"\napis = ["responses"]\n',
             "upstreams.a.apis",

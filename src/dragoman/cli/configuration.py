@@ -8,27 +8,54 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dragoman.cli.parser import Parser, add_config_option, paint
+
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
+    from argparse import _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
 
-def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
+def add_to(verbs: "_SubParsersAction[Parser]") -> None:
     """Add the subcommand."""
-    parser = verbs.add_parser("config", help="show or check the configuration, print an example, hash a key")
-    file = argparse.ArgumentParser(add_help=False)
-    # SUPPRESS: without a default here, `dragoman config --config FILE show` keeps FILE.
-    file.add_argument("--config", type=Path, default=argparse.SUPPRESS, help="configuration file, as for serve")
-    parser.add_argument("--config", type=Path, help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
-    parser.set_defaults(run=show)
-    parts = parser.add_subparsers(metavar="PART")
-    parts.add_parser("show", parents=[file], help="print the effective values and where each comes from").set_defaults(
-        run=show
+    parser = verbs.add_parser(
+        "config",
+        help="write, show or check the configuration, print an example, hash a key",
+        examples=("dragoman config init", "dragoman config check", "dragoman config hash-key --new"),
     )
-    parts.add_parser("check", parents=[file], help="check whether the configuration is valid").set_defaults(run=check)
-    parts.add_parser("example", help="print a commented example file").set_defaults(run=example)
+    file = Parser(add_help=False)
+    # SUPPRESS: without a default here, `dragoman config --config FILE show` keeps FILE.
+    add_config_option(file, default=argparse.SUPPRESS)
+    add_config_option(parser)
+    parser.set_defaults(run=show, parser=parser)
+    parts = parser.add_subparsers(metavar="PART")
+    starting = parts.add_parser("init", help="write a small configuration file that works at once")
+    starting.add_argument("file", nargs="?", type=Path, default=Path("dragoman.toml"), help="default: dragoman.toml")
+    starting.set_defaults(run=init, parser=starting)
+    showing = parts.add_parser("show", parents=[file], help="print the effective values and where each comes from")
+    showing.set_defaults(run=show, parser=showing)
+    checking = parts.add_parser("check", parents=[file], help="check whether the configuration is valid")
+    checking.set_defaults(run=check, parser=checking)
+    printing = parts.add_parser("example", help="print a commented example file")
+    printing.set_defaults(run=example, parser=printing)
     hashing = parts.add_parser("hash-key", help="read a client key from standard input and print its hash")
     hashing.add_argument("--new", action="store_true", help="generate a key and print it before its hash")
-    hashing.set_defaults(run=hash_key)
+    hashing.set_defaults(run=hash_key, parser=hashing)
+
+
+def init(options: argparse.Namespace) -> int:
+    """Write a configuration for the keys in the environment, or for the simulator."""
+    import os  # noqa: PLC0415  only for this verb
+
+    from dragoman.cli.provenance import write_first_config  # noqa: PLC0415
+
+    try:
+        with options.file.open("x", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in write_first_config(os.environ))
+    except FileExistsError:
+        return report_error(f"{options.file} exists already; edit it, remove it, or name another file")
+    except OSError as error:
+        return report_error(f"{options.file}: cannot write the file: {error.strerror}")
+    sys.stdout.write(f"wrote {options.file}; check it with `dragoman doctor`, start it with `dragoman serve`\n")
+    return 0
 
 
 def show(options: argparse.Namespace) -> int:
@@ -88,5 +115,5 @@ def hash_key(options: argparse.Namespace) -> int:
 
 def report_error(message: str) -> int:
     """Print an error and return the exit code."""
-    sys.stderr.write(f"dragoman: {message}\n")
+    sys.stderr.write(f"{paint('dragoman:', 'red', sys.stderr)} {message}\n")
     return 2

@@ -5,27 +5,35 @@ Exit code 0 means that all checks passed, 1 that a check failed, 2 that the conf
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dragoman.cli.parser import add_config_option, paint, read_seconds
+
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
+    from argparse import _SubParsersAction  # pyright: ignore[reportPrivateUsage]
     from collections.abc import Callable
 
+    from dragoman.cli.parser import Parser
     from dragoman.config import Config
     from dragoman.doctor import Check
 
 
-def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
+def add_to(verbs: "_SubParsersAction[Parser]") -> None:
     """Add the subcommand."""
-    parser = verbs.add_parser("doctor", help="test the configuration, credentials, upstreams and tool servers")
-    parser.add_argument("--config", type=Path, help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
+    parser = verbs.add_parser(
+        "doctor",
+        help="test the configuration, credentials, upstreams and tool servers",
+        examples=("dragoman doctor", "dragoman doctor --model gemini/gemini-3-flash --json"),
+    )
+    add_config_option(parser)
     parser.add_argument(
         "--model", action="append", default=[], metavar="UPSTREAM/MODEL", help="test only this model; may be repeated"
     )
-    parser.add_argument("--timeout", type=float, default=60.0, help="seconds to wait for a response (default 60)")
+    parser.add_argument(
+        "--timeout", type=read_seconds, default=60.0, help="seconds to wait for a response (default 60)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object for each check")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -82,7 +90,8 @@ async def _run_checks(config: "Config", options: argparse.Namespace, report: "Ca
 
 def _print_line(check: "Check") -> None:
     place = " ".join(word for word in (check.upstream, check.server, check.check, check.model) if word)
-    sys.stdout.write(f"{'ok  ' if check.ok else 'FAIL'}  {place}: {check.detail}\n")
+    verdict = paint("ok  ", "green", sys.stdout) if check.ok else paint("FAIL", "red", sys.stdout)
+    sys.stdout.write(f"{verdict}  {place}: {check.detail}\n")
     if check.remedy:
         sys.stdout.write(f"      what to do: {check.remedy}\n")
     sys.stdout.flush()

@@ -4,39 +4,38 @@ import argparse
 import contextlib
 import gc
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman.cli.configuration import report_error
-from dragoman.guard import start_thread
+from dragoman.cli.parser import add_config_option, read_seconds
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
+    from argparse import _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
+    from dragoman.cli.parser import Parser
     from dragoman.mcp.settings import ToolServer
 
 
-def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
+def add_to(verbs: "_SubParsersAction[Parser]") -> None:
     """Add the subcommand and its own."""
-    parser = verbs.add_parser("mcp", help="run an MCP server on standard input and output, or sign in to one")
-    _add_config(parser)
-    parser.set_defaults(run=serve)
+    parser = verbs.add_parser(
+        "mcp",
+        help="run an MCP server on standard input and output, or sign in to one",
+        examples=("dragoman mcp --config tools.toml", "dragoman mcp login NAME"),
+    )
+    # Without a default of its own, so that the option may also be before the action.
+    add_config_option(parser, default=argparse.SUPPRESS)
+    parser.set_defaults(run=serve, parser=parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
     login = actions.add_parser("login", help="sign in to an external server")
     logout = actions.add_parser("logout", help="delete the tokens of an external server")
     for each in (login, logout):
         each.add_argument("name", help="NAME of the [tools.NAME] table")
-        _add_config(each)
+        add_config_option(each, default=argparse.SUPPRESS)
     login.add_argument("--no-browser", action="store_true", help="only print the address to open")
-    login.add_argument("--timeout", type=float, default=300.0, help="seconds to wait for the user (default 300)")
-    login.set_defaults(run=run_login)
-    logout.set_defaults(run=run_logout)
-
-
-def _add_config(parser: "ArgumentParser") -> None:
-    # Without a default of its own, so that the option may also be before the action.
-    help_text = "configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)"
-    parser.add_argument("--config", type=Path, default=argparse.SUPPRESS, help=help_text)
+    login.add_argument("--timeout", type=read_seconds, default=300.0, help="seconds to wait for the user (default 300)")
+    login.set_defaults(run=run_login, parser=login)
+    logout.set_defaults(run=run_logout, parser=logout)
 
 
 def serve(options: argparse.Namespace) -> int:
@@ -80,6 +79,7 @@ def run_login(options: argparse.Namespace) -> int:
     import webbrowser  # noqa: PLC0415
 
     from dragoman.config import ConfigError  # noqa: PLC0415
+    from dragoman.guard import start_thread  # noqa: PLC0415
 
     def show(url: str) -> None:
         sys.stdout.write(f"open this address to sign in:\n{url}\n")

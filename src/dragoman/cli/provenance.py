@@ -1,4 +1,4 @@
-"""Format the effective configuration as TOML, with the source of each value in a comment and secrets hidden."""
+"""Say what the configuration is and where its values come from: as TOML, at the start, and a first one to edit."""
 
 import json
 import os
@@ -9,11 +9,14 @@ from typing import Any, cast
 
 from msgspec import NODEFAULT, Struct, structs
 
-from dragoman.config import Config, find_file, load
+from dragoman import __version__
+from dragoman.config import LISTEN, Config, find_file, load
 from dragoman.gateway.redact import REDACTED, redact
 from dragoman.mcp.settings import SERVERS_VARIABLE, SYSTEM_PROMPT_VARIABLE
+from dragoman.upstreams.environment import read_upstreams
 from dragoman.upstreams.kind import UpstreamTable
 from dragoman.upstreams.registry import KINDS
+from dragoman.upstreams.simulator import KIND as SIMULATOR
 
 _SECRETS = frozenset({"api_key", "access_token", "client_secret", "key", "env", "headers"})
 _SWITCH_SOURCE = "the variable GEMINI_USE_NATIVE_FUNCTION_CALLING"
@@ -53,6 +56,70 @@ def format_config(path: Path | None, environment: Mapping[str, str] = os.environ
         yield from ("", "[models]")
         for name, targets in config.models.items():
             yield f"{_to_toml(name)} = {_to_toml(targets[0] if len(targets) == 1 else targets)}  # {config.source}"
+
+
+def describe_start(
+    config: Config, base_url: str, *, is_terminal: bool, environment: Mapping[str, str] = os.environ
+) -> str:
+    """Return what a gateway says when it starts: lines of text, or one JSON line, as the log."""
+    document: dict[str, Any] = (
+        tomllib.loads(Path(config.source).read_text()) if config.source != Config().source else {}
+    )
+    configured = document.get("upstreams", {})
+    upstreams = {
+        name: {"kind": table.kind, "key": _describe_key(name, table, configured.get(name), environment)}
+        for name, table in config.upstreams.items()
+    }
+    stands_in = not configured and any(table.kind == SIMULATOR.name for table in config.upstreams.values())
+    keys = [key.name for key in config.keys]
+    if config.server.log_format == "json" or (config.server.log_format == "auto" and not is_terminal):
+        fields = {"event": "start", "version": __version__, "config": config.source, "upstreams": upstreams}
+        fields |= {"models": [*config.models], "keys": keys, "address": base_url, "simulated": stands_in}
+        return json.dumps(fields, ensure_ascii=False) + "\n"
+    lines = [f"dragoman {__version__}", f"configuration: {config.source}"]
+    lines += [f"upstream {name}: {each['kind']}, {each['key']}" for name, each in upstreams.items()]
+    if stands_in:
+        lines.append(
+            "the simulator answers, which is not a model: set GEMINI_API_KEY, ANTHROPIC_API_KEY or OPENAI_API_KEY"
+        )
+    if config.models:
+        lines.append(f"models: {', '.join(config.models)}, and the names that an upstream knows")
+    lines.append(
+        f"client keys: {', '.join(keys)}" if keys else "client keys: none, every program of this machine may use it"
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _describe_key(
+    name: str, table: UpstreamTable, raw: Mapping[str, Any] | None, environment: Mapping[str, str]
+) -> str:
+    """Return where the credentials of an upstream come from."""
+    if raw is None:
+        return (
+            f"key from {_describe_origin(name, table, environment)}"
+            if table.kind != SIMULATOR.name
+            else "no key needed"
+        )
+    given = [raw[setting] for setting in ("api_key", "access_token", "credentials") if raw.get(setting)]
+    if not given:
+        return "no key" if not KINDS[table.kind].needs_project else "Google's application default credentials"
+    return f"key from {given[0].removeprefix('env:')}" if given[0].startswith("env:") else "key from the file"
+
+
+def write_first_config(environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield the lines of a small configuration that works with the variables that are set."""
+    yield from ("# `dragoman config example` prints every setting.", "", "[server]", f'listen = "{LISTEN}"')
+    for name, table in read_upstreams(environment).items():
+        yield from ("", f"[upstreams.{name}]", f"kind = {_to_toml(table.kind)}")
+        kind = next((kind for kind in KINDS.values() if kind.found_as == name), None)
+        if kind is None:
+            yield "# Not a model: set GEMINI_API_KEY, ANTHROPIC_API_KEY or OPENAI_API_KEY, and write this file again."
+            continue
+        for setting, variable in kind.variables.items():
+            if value := getattr(table, setting):
+                yield f"{setting} = {_to_toml(f'env:{variable}' if setting in _SECRETS else value)}"
+    yield from ("", "[models]", "# Another name for a model:")
+    yield f'# "fast" = "{next(iter(read_upstreams(environment)))}/NAME-OF-THE-MODEL"'
 
 
 def _describe_origin(name: str, table: UpstreamTable, environment: Mapping[str, str]) -> str:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from dragoman.cli.configuration import report_error
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
+    from argparse import _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
+    from dragoman.cli.parser import Parser
     from dragoman.simulator.state import Settings
 
 PORT = 8742
@@ -23,10 +24,12 @@ _SWITCHES = {
 }
 
 
-def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
+def add_to(verbs: "_SubParsersAction[Parser]") -> None:
     """Add the subcommand."""
     parser = verbs.add_parser(
-        "simulate", help="run an offline simulator that validates requests as the vendors' APIs do"
+        "simulate",
+        help="run an offline simulator that validates requests as the vendors' APIs do",
+        examples=("dragoman simulate --seed 7 --delay 0.02", "dragoman simulate --fault 429,retry-after=2"),
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
     parser.add_argument(
@@ -66,10 +69,16 @@ def run(options: argparse.Namespace) -> int:
             choose_runner()(_serve(options, settings))
     except OSError as error:
         in_use = error.errno == errno.EADDRINUSE
-        return report_error(f"port {options.port} is in use; choose another with --port" if in_use else str(error))
+        return report_error(
+            f"port {options.port} is in use; choose another with --port" if in_use else _describe(error)
+        )
     except ValueError as error:
         return report_error(str(error))
     return 0
+
+
+def _describe(error: OSError) -> str:
+    return f"{error.filename}: cannot read the file: {error.strerror}" if error.filename else str(error)
 
 
 def _build_settings(options: argparse.Namespace) -> "Settings":

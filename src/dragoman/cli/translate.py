@@ -5,29 +5,54 @@ or untranslatable document, 2 a wrong command line.
 """
 
 import argparse
+import os
 import sys
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from dragoman.cli.parser import read_dialect
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
+    from argparse import _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
+    from dragoman.cli.parser import Parser
     from dragoman.core.losses import Loss
 
 _CHUNK = 65_536
 
 
-def add_to(verbs: "_SubParsersAction[ArgumentParser]", *, chosen: bool) -> None:
+def add_to(verbs: "_SubParsersAction[Parser]", *, chosen: bool) -> None:
     """Declare the verb; the dialects of other packages are looked up only if it is the `chosen` verb."""
     from dragoman.cli.choices import OPERATIONS, sources, targets_of  # noqa: PLC0415  importing the command loads no dialect
 
     dialects = sources(plugins=chosen)
-    parser = verbs.add_parser("translate", help="translate a document, or one on each line with --batch")
-    parser.add_argument("operation", nargs="?", choices=OPERATIONS, help="the kind of document on standard input")
-    parser.add_argument("--from", dest="source", choices=dialects, help="the dialect of the input")
+    targets = targets_of(dialects)
+    parser = verbs.add_parser(
+        "translate",
+        help="translate a document, or one on each line with --batch",
+        examples=(
+            "dragoman translate request --from chat --to gemini --model gemini-3-flash request.json",
+            "curl -sN ... | dragoman translate stream --from messages --to chat",
+            "dragoman translate response --from gemini --to messages --request asked.json reply.json -o out.json",
+        ),
+    )
+    parser.add_argument("operation", nargs="?", choices=OPERATIONS, help="the kind of document")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="the document (default: standard input)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="where the result is written (default: standard output)")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        type=partial(read_dialect, dialects),
+        metavar=f"{{{','.join(dialects)}}}",
+        help="the dialect of the input",
+    )
     parser.add_argument(
         "--to",
         dest="target",
-        choices=targets_of(dialects),
+        type=partial(read_dialect, targets),
+        metavar=f"{{{','.join(targets)}}}",
         help="the dialect of the output; `core` prints the core values",
     )
     parser.add_argument("--model", default="", help="the model at the target; its traits decide what is adapted")
@@ -54,16 +79,39 @@ def run(options: argparse.Namespace) -> int:
     from dragoman.plugins import load_plugins  # noqa: PLC0415  kept light for --help and other verbs
 
     load_plugins()
-    if options.batch:
-        from dragoman.cli.batch import run_batch  # noqa: PLC0415  kept light for --help
+    with ExitStack() as files:
+        source, target = _open_files(options, files)
+        if options.batch:
+            from dragoman.cli.batch import run_batch  # noqa: PLC0415  kept light for --help
 
-        return run_batch(sys.stdin.buffer, sys.stdout.buffer, strict=options.strict)
-    if not (options.operation and options.source and options.target):
-        options.parser.error("operation, --from and --to are required, unless --batch is used")
+            return run_batch(source, target, strict=options.strict)
+        if not (options.operation and options.source and options.target):
+            options.parser.error("operation, --from and --to are required, unless --batch is used")
+        return _translate(options, source, target)
+
+
+def _open_files(options: argparse.Namespace, files: ExitStack) -> tuple[BinaryIO, BinaryIO]:
+    """Open the input, unbuffered so that a stream is read as it comes, and the output."""
+    try:
+        if options.file is not None:
+            source = files.enter_context(Path(options.file).open("rb", buffering=0))  # noqa: SIM115  the stack closes it
+        else:
+            if sys.stdin.isatty():
+                options.parser.error("name a file, or send the document to standard input")
+            source = files.enter_context(os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0))
+        if options.output is None:
+            return source, sys.stdout.buffer
+        return source, files.enter_context(Path(options.output).open("wb"))
+    except OSError as error:
+        return options.parser.error(f"{error.filename}: cannot open the file: {error.strerror}")
+
+
+def _translate(options: argparse.Namespace, source: BinaryIO, target: BinaryIO) -> int:
     from dragoman.core.problems import Problem  # noqa: PLC0415  kept light for --help and other verbs
 
+    translate = _translate_stream if options.operation == "stream" else _translate_document
     try:
-        losses = _translate_stream(options) if options.operation == "stream" else _translate_document(options)
+        losses = translate(options, source, target)
     except Problem as problem:
         where = f" at {problem.where}" if problem.where else ""
         sys.stderr.write(f"dragoman: {problem.kind}{where}: {problem.message}\n")
@@ -84,8 +132,15 @@ def print_losses(losses: "tuple[Loss, ...]", form: str) -> None:
         sys.stderr.write(f"{loss.grade} {loss.kind} {loss.where or '/'}{leaves}: {loss.what}\n")
 
 
-def _translate_document(options: argparse.Namespace) -> "tuple[Loss, ...]":
+def _translate_document(options: argparse.Namespace, source: BinaryIO, target: BinaryIO) -> "tuple[Loss, ...]":
     from dragoman.cli.job import TranslationJob, perform  # noqa: PLC0415  kept light for --help
+    from dragoman.core.problems import Problem  # noqa: PLC0415
+
+    body = source.read()
+    if not body.strip():
+        raise Problem(
+            "invalid_request", f"the {options.operation} is empty: {options.file or 'standard input'} has no text"
+        )
 
     job = TranslationJob(
         operation=options.operation,
@@ -94,12 +149,12 @@ def _translate_document(options: argparse.Namespace) -> "tuple[Loss, ...]":
         model=options.model,
         status=options.status,
         strict=options.strict,
-        body=sys.stdin.buffer.read(),
+        body=body,
         request=_read_request(options),
         by_leaf=options.losses == "leaves",
     )
     done = perform(job)
-    sys.stdout.buffer.write(done.body + b"\n")
+    target.write(done.body + b"\n")
     return done.losses
 
 
@@ -110,20 +165,18 @@ def _read_request(options: argparse.Namespace) -> bytes | None:
         with open(options.request, "rb") as file:  # noqa: PTH123  a path as the user gave it
             return file.read()
     except OSError as error:
-        return options.parser.error(f"argument --request: {error}")
+        return options.parser.error(f"argument --request: {options.request}: cannot open the file: {error.strerror}")
 
 
-def _translate_stream(options: argparse.Namespace) -> "tuple[Loss, ...]":
-    """Translate a stream from a pipe and flush after each chunk."""
+def _translate_stream(options: argparse.Namespace, source: BinaryIO, target: BinaryIO) -> "tuple[Loss, ...]":
+    """Translate a stream and flush after each chunk."""
     from dragoman.cli.job import open_stream  # noqa: PLC0415  kept light for --help
 
     by_leaf = options.losses == "leaves"
     stream = open_stream(options.source, options.target, options.model, _read_request(options), by_leaf=by_leaf)
-    write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush
-    with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as pipe:
-        while chunk := pipe.read(_CHUNK):
-            write(stream.feed(chunk))
-            flush()
-    write(stream.close())
-    flush()
+    while chunk := source.read(_CHUNK):
+        target.write(stream.feed(chunk))
+        target.flush()
+    target.write(stream.close())
+    target.flush()
     return stream.losses

@@ -77,6 +77,10 @@ class Problem(Exception):  # noqa: N818  # it is stored and sent as often as rai
     """
 
     violations: tuple[tuple[str, str], ...] = ()
+    cause = ""
+    """What went wrong at an upstream, in a word or two that name no address."""
+    report = ""
+    """The same for the operator's log, with the address."""
 
     def __init__(  # noqa: PLR0913  # an error has many facts, all but two by name
         self,

@@ -65,7 +65,18 @@ class Rejection(Struct, frozen=True):
 
 
 def map_failure(failure: ConnectionFailure, name: str) -> Problem:
-    """Return the error for a failed connection to an upstream. It hides the address, which is for the operator only."""
+    """Return the error for a failed connection to an upstream. Only its `report`, for the log, has the address."""
+    problem = _build_failure(failure, name)
+    problem.cause, problem.report = failure.cause, str(failure)
+    return problem
+
+
+_CONNECT_FAILURES = {"refused": "connection refused", "dns": "its host name is not known", "unreachable": "no route"}
+
+
+def _build_failure(failure: ConnectionFailure, name: str) -> Problem:
+    if failure.cause in _CONNECT_FAILURES:
+        return Problem("unreachable", f"could not connect to upstream {name!r}: {_CONNECT_FAILURES[failure.cause]}")
     match failure:
         case DeadlineExceeded():
             return Problem("timeout", f"upstream {name!r} did not respond in time")

@@ -39,6 +39,7 @@ from dragoman.interpreter.text_call_detector import CallDetector
 from dragoman.interpreter.translate import PendingRequest
 from dragoman.interpreter.translation import Links, Translation
 from dragoman.interpreter.undo import ReplyPipeline
+from dragoman.wire.json import REPLY_NESTED_TOO_DEEPLY, is_nested_too_deeply
 
 
 class UpstreamDeps(Struct, frozen=True):
@@ -208,6 +209,8 @@ class _ReplyReader:
 
     async def read_whole(self, incoming: Incoming) -> AsyncIterator[Event]:
         body = await incoming.read()
+        if is_nested_too_deeply(body):
+            raise Problem("malformed_reply", REPLY_NESTED_TOO_DEEPLY)
         response = self._dialect.parse_response(body)
         for event in self._restore_events(replay(response)):
             yield event

@@ -29,15 +29,29 @@ _MAX_RECENT = 1000
 """Finished exchanges that are kept for lookup by clients."""
 
 
-def _generate_id() -> str:
+def generate_id() -> str:
+    """Return an id for an exchange."""
     # Not a secret: an exchange is shown only to its owner.
     return "ex_" + randbytes(16).hex()  # noqa: S311
+
+
+class UpstreamAttempt(Struct, frozen=True):
+    """One call of an upstream that has ended."""
+
+    upstream: str
+    model: str
+    seconds: float
+    outcome: Literal["answered", "failed", "left"]
+    cause: str = ""
+    """Why it failed: `refused`, `dns`, `tls`, `timeout: first byte`, `status 429` or the kind of the error."""
+    report: str = ""
+    """The same for the operator's log, with the address."""
 
 
 class Record(Struct, kw_only=True):
     """One exchange, filled in while it is handled."""
 
-    id: str = field(default_factory=_generate_id)
+    id: str = field(default_factory=generate_id)
     owner: str = ""
     dialect: str = ""
     operation: str = ""
@@ -67,10 +81,26 @@ class Record(Struct, kw_only=True):
     crash: BaseException | None = None
     """An unexpected exception in the gateway."""
 
+    attempts: list[UpstreamAttempt] = []
+    """The calls of upstreams, in their order."""
+    attempt_start: float = 0.0
+    """When the present call began; 0 while there is none."""
+
     def note_attempt(self, upstream: str, model: str) -> None:
         """Note that an upstream is called."""
+        if self.attempt_start:
+            self.note_attempt_end("answered")
         self.tries += 1
+        self.attempt_start = monotonic()
         self.upstream, self.upstream_model = upstream, model
+
+    def note_attempt_end(self, outcome: Literal["answered", "failed", "left"], problem: Problem | None = None) -> None:
+        """Note that the present call of an upstream has ended, if there is one."""
+        if not self.attempt_start:
+            return
+        seconds, self.attempt_start = monotonic() - self.attempt_start, 0.0
+        cause, report = ("", "") if problem is None else (problem.cause or problem.kind, problem.report)
+        self.attempts.append(UpstreamAttempt(self.upstream, self.upstream_model, seconds, outcome, cause, report))
 
     @property
     def all_losses(self) -> tuple[Loss, ...]:
@@ -114,6 +144,9 @@ class Observers:
     def end(self, record: Record) -> None:
         """Report an exchange that has ended."""
         record.seconds = monotonic() - record.start_clock
+        if record.attempt_start:
+            left = "left" if record.outcome == "left" else "failed"
+            record.note_attempt_end("answered" if record.outcome == "answered" else left, record.problem)
         _notify(self._on_end, record)
         if record.outcome != "answered":
             record.truncate()

@@ -82,6 +82,7 @@ class RetryLoop:
             try:
                 return await attempt(target)
             except Problem as problem:
+                context.record.note_attempt_end("failed", problem)
                 if context.has_started:
                     raise
                 retries = retries or Retries(targets, self._policy, self._budget, context.record)

@@ -134,6 +134,7 @@ class UpstreamClient:
                 )
                 if plain is None:
                     raise
+                record.note_attempt_end("failed", problem)
                 translation, is_plain = plain, True
             else:
                 record.losses = (*request.losses, *translation.losses) if request.losses else translation.losses
@@ -173,8 +174,11 @@ class UpstreamClient:
         body = redact_credentials(await read_body(incoming, target), outgoing)
         rejection = Rejection(incoming.status, incoming.headers, body)
         if request.is_large and self._large_translator is not None:
-            raise await self._large_translator.map_rejection(request, target, self.signature_store, rejection)
-        raise map_rejection(rejection, target, translation, request.dialect, request.call.body)
+            problem = await self._large_translator.map_rejection(request, target, self.signature_store, rejection)
+        else:
+            problem = map_rejection(rejection, target, translation, request.dialect, request.call.body)
+        problem.cause = f"status {incoming.status}"
+        raise problem
 
 
 async def read_body(incoming: Incoming, target: Target) -> bytes:

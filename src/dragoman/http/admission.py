@@ -64,6 +64,8 @@ class Load:
         """Bytes of all bodies that are received or handled."""
         self.is_stopping = False
         """Whether the server is about to accept no more connections."""
+        self.is_full = False
+        """Whether there are as many open requests as the server can handle."""
         self._open_requests = 0
         self._request_limit = float(self.limits.requests)
         self._late_ticks = 0
@@ -71,7 +73,7 @@ class Load:
 
     def find_exceeded(self, length: int = 0) -> str:
         """Return why one more request, with a body of `length` bytes to be received, is too much; "" if it is not."""
-        if self._open_requests >= self._request_limit:
+        if self.is_full:
             if self._request_limit < self.limits.requests:
                 return "it has more requests than it can handle in time"
             return f"it has {self._open_requests} open requests; the limit is `requests` in [server.limits]"
@@ -82,12 +84,14 @@ class Load:
     def begin_request(self) -> None:
         """Count an open request, and measure the delay of the event loop while there are any."""
         self._open_requests += 1
+        self.is_full = self._open_requests >= self._request_limit
         if self._timer is None:
             self._start_timer(asyncio.get_running_loop())
 
     def end_request(self) -> None:
         """Count an open request no more."""
         self._open_requests -= 1
+        self.is_full = self._open_requests >= self._request_limit
 
     def _start_timer(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = loop.call_at(loop.time() + _TICK, self._on_tick, loop, loop.time() + _TICK)
@@ -97,9 +101,11 @@ class Load:
         self._late_ticks = self._late_ticks + 1 if delay > _LATE else 0
         if self._late_ticks >= _PATIENCE:
             admitted = min(self._request_limit, self._open_requests)
-            self._request_limit = max(_LEAST_REQUESTS, admitted * max(_LARGEST_CUT, _LATE / delay))
+            least = min(_LEAST_REQUESTS, self.limits.requests)
+            self._request_limit = max(least, admitted * max(_LARGEST_CUT, _LATE / delay))
         elif not self._late_ticks and self._request_limit < self.limits.requests:
             self._request_limit = min(self.limits.requests, self._request_limit * _GROWTH + 1)
+        self.is_full = self._open_requests >= self._request_limit
         self._timer = None
         if self._open_requests or self._request_limit < self.limits.requests:
             self._start_timer(loop)

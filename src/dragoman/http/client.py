@@ -5,6 +5,7 @@ new connection: the server had closed the idle connection before the request. No
 """
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Callable
 from functools import cached_property
@@ -168,6 +169,12 @@ def _build_inflater(connection: UpstreamConnection) -> Inflater | None:
     return None if is_identity(encoding) else Inflater(encoding)
 
 
+def _find_cause(error: OSError) -> str:
+    if isinstance(error, socket.gaierror):
+        return "dns"
+    return "refused" if isinstance(error, ConnectionRefusedError) else "unreachable"
+
+
 class Client:
     """Sends requests and pools connections by server."""
 
@@ -280,7 +287,8 @@ class Client:
         except ConnectionFailure:
             raise
         except OSError as error:
-            raise Unreachable(f"{origin.authority} cannot be reached: {error.strerror or error}") from None
+            reason = f"{origin.authority} cannot be reached: {error.strerror or error}"
+            raise Unreachable(reason, _find_cause(error)) from None
         self._open.add(connection)
         connection.on_lost = self._open.discard
         connection.pool = self._pools.setdefault(origin, [])

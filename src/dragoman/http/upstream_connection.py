@@ -29,6 +29,13 @@ _FIRST_FINAL_STATUS = 200
 class ConnectionFailure(ConnectionError):  # noqa: N818  the base class that callers catch
     """A request could not be sent, or its response is incomplete."""
 
+    cause = "closed"
+    """What went wrong, in a word or two that name no address."""
+
+    def __init__(self, message: str, cause: str = "") -> None:
+        super().__init__(message)
+        self.cause = cause or self.cause
+
 
 class Unreachable(ConnectionFailure):
     """Connection refused, unknown host, or closed before the first byte of a response."""
@@ -37,17 +44,25 @@ class Unreachable(ConnectionFailure):
 class UntrustedCertificate(ConnectionFailure):
     """The server's TLS certificate could not be verified."""
 
+    cause = "tls"
+
 
 class DeadlineExceeded(ConnectionFailure):
     """A timeout expired."""
+
+    cause = "timeout: connect"
 
 
 class BrokenReply(ConnectionFailure):
     """The response is incomplete, or is not valid HTTP."""
 
+    cause = "broken reply"
+
 
 class ShuttingDown(ConnectionFailure):
     """The client stops, because its program does."""
+
+    cause = "shutdown"
 
 
 class UpstreamConnection(asyncio.Protocol):
@@ -329,7 +344,8 @@ class UpstreamConnection(asyncio.Protocol):
             self._set_timer(max(due, now + 1.0) if self._is_paused else due)
             return
         event = "the response stalled: no bytes" if self.has_head else "no response"
-        self._fail(DeadlineExceeded(f"{event} within {self._timeout:g} seconds"))
+        cause = "timeout: idle" if self.has_head else "timeout: first byte"
+        self._fail(DeadlineExceeded(f"{event} within {self._timeout:g} seconds", cause))
         self.abort()
 
     def _stop_timer(self) -> None:

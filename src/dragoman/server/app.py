@@ -41,6 +41,7 @@ from dragoman.server.handlers import (
     reject_websocket,
     send_error,
 )
+from dragoman.server.load_shedder import LoadShedder
 from dragoman.server.metrics import QUIET_OPERATIONS
 from dragoman.server.routes import PathMatch, Paths
 
@@ -137,6 +138,7 @@ class App:
         )
         """Dialects whose request bodies can name the conversation they continue."""
         self.paths = Paths(DIALECTS.values())
+        self._shedder = LoadShedder(self.paths, self._load, observability.metrics)
         vendor_headers = (dialect.api.forwarded_headers for dialect in DIALECTS.values())
         self._forwarded_headers = frozenset({"idempotency-key"}).union(*vendor_headers)
         """Client headers that are forwarded because they select vendor features. They never include credentials."""
@@ -149,6 +151,9 @@ class App:
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request."""
         request = exchange.request
+        if self._load.is_full and (rejection := self._shedder.build_rejection(request)) is not None:
+            await exchange.send(rejection.status, dict(rejection.headers), rejection.body)
+            return
         path, record = self._find_path(request)
         is_counted = False
         self._observers.begin(record)
@@ -185,6 +190,8 @@ class App:
 
     def check_head(self, request: Request) -> RejectionResponse | None:
         """Return the error for a request that is rejected before its body is received, else None."""
+        if self._load.is_full and (rejection := self._shedder.build_rejection(request)) is not None:
+            return rejection
         path, record = self._find_path(request)
         try:
             key = self._admit(request, path, record, int(request.headers_by_name.get("content-length", 1)))

@@ -118,6 +118,16 @@ def _render_record(record: Record) -> bytes:
         "upstream": record.upstream,
         "upstream_model": record.upstream_model,
         "tries": record.tries,
+        "attempts": [
+            {
+                "upstream": attempt.upstream,
+                "model": attempt.model,
+                "seconds": attempt.seconds,
+                "outcome": attempt.outcome,
+                "cause": attempt.cause,
+            }
+            for attempt in record.attempts
+        ],
         "status": record.status,
         "outcome": record.outcome,
         "began": record.began,

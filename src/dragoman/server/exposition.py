@@ -66,6 +66,14 @@ class _CounterCollector(Collector):
         for key, numbers in models.items():
             retries.add_metric(key, numbers[RETRIES_OFFSET])
         yield retries
+        attempts = CounterMetricFamily(
+            "dragoman_attempts",
+            "Calls of upstreams: answered, left by the client, or the cause of the failure.",
+            labels=("upstream", "outcome"),
+        )
+        for key, numbers in _sum_rows([worker.attempts for worker in workers]).items():
+            attempts.add_metric(key, numbers[0])
+        yield attempts
         yield GaugeMetricFamily(
             "dragoman_open_requests", "Open requests.", value=sum(worker.open_requests[0] for worker in workers)
         )

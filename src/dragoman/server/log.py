@@ -23,7 +23,15 @@ from msgspec import UNSET, UnsetType
 from dragoman.config import Config, ConfigError
 from dragoman.gateway.record import Record
 from dragoman.gateway.redact import redact
-from dragoman.server.log_lines import LoggedTokens, LogLine, capture_logging, render_crash, render_note, render_text
+from dragoman.server.log_lines import (
+    LoggedAttempt,
+    LoggedTokens,
+    LogLine,
+    capture_logging,
+    render_crash,
+    render_note,
+    render_text,
+)
 from dragoman.server.metrics import QUIET_OPERATIONS
 from dragoman.wire import json
 
@@ -171,6 +179,23 @@ class Log:
             UNSET if problem is None else problem.kind,
             UNSET if problem is None else self._sanitize(problem.message),
             self._worker,
+            UNSET if record.outcome == "answered" and len(record.attempts) < 2 else self._list_attempts(record),
+        )
+
+    def _list_attempts(self, record: Record) -> tuple[LoggedAttempt, ...] | UnsetType:
+        return (
+            tuple(
+                LoggedAttempt(
+                    attempt.upstream,
+                    self._sanitize(attempt.model),
+                    int(attempt.seconds * 10_000) / 10,
+                    attempt.outcome,
+                    attempt.cause,
+                    self._sanitize(attempt.report),
+                )
+                for attempt in record.attempts
+            )
+            or UNSET
         )
 
     def _sanitize(self, text: str) -> str:
@@ -200,6 +225,8 @@ def open_log(config: Config, worker: int | None = None) -> Generator[Log]:
         raise ConfigError(config.source, "server.log", message) from None
     try:
         form, crashes_only = config.server.log_format, target == "off"
+        if form == "auto":
+            form = "text" if target == "stderr" and os.isatty(2) else "json"
         log = Log(
             lines.add,
             form=form,

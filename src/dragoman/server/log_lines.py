@@ -23,6 +23,17 @@ class LoggedTokens(Struct, frozen=True):
     reasoning: int | None
 
 
+class LoggedAttempt(Struct, frozen=True):
+    """One call of an upstream."""
+
+    upstream: str
+    model: str
+    ms: float
+    outcome: str
+    cause: str
+    report: str
+
+
 class LogLine(Struct, frozen=True):
     """The fields of a log line, in this order."""
 
@@ -48,6 +59,8 @@ class LogLine(Struct, frozen=True):
     message: str | UnsetType = UNSET
     worker: int | UnsetType = UNSET
     """The number of the worker; unset with a single process."""
+    attempts: tuple[LoggedAttempt, ...] | UnsetType = UNSET
+    """The calls of upstreams, unset if the first was answered."""
 
 
 def render_text(line: LogLine) -> bytes:
@@ -66,6 +79,9 @@ def render_text(line: LogLine) -> bytes:
         fields.append(f"{line.losses} losses ({line.material_losses} material)")
     if line.tries > 1:
         fields.append(f"{line.tries} tries")
+    if line.attempts is not UNSET:
+        failed = [attempt for attempt in line.attempts if attempt.cause]
+        fields += [f"({attempt.upstream}: {attempt.report or attempt.cause})" for attempt in failed]
     if line.problem is not UNSET:
         fields.append(f"{line.problem}: {line.message}")
     return " ".join([*fields, line.exchange]).replace("\n", " ").encode()

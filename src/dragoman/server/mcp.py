@@ -6,6 +6,7 @@ Authorization happens before, as for every path. Errors before the SDK handles a
 import asyncio
 import importlib
 from collections.abc import Sequence
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -139,6 +140,8 @@ def build_rejection(problem: Problem) -> ErrorReply:
     headers = {"content-type": "application/json"}
     if problem.status == 401:
         headers["www-authenticate"] = "Bearer"
+    if problem.retry_after is not None:
+        headers["retry-after"] = str(ceil(problem.retry_after))
     return ErrorReply(problem.status, headers, json.encode(error))
 
 

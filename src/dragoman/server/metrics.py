@@ -103,6 +103,8 @@ _MODEL_ROWS = 256
 _REQUEST_ROWS = 1024
 _REQUEST_KEY_LENGTH = 6
 _MODEL_KEY_LENGTH = 2
+_ATTEMPT_ROWS = 512
+_ATTEMPT_KEY_LENGTH = 2
 
 
 class WorkerCounters(Struct, frozen=True):
@@ -112,6 +114,8 @@ class WorkerCounters(Struct, frozen=True):
     """The number of requests by operation, dialect, model, upstream, status and outcome."""
     models: CounterTable
     """Histograms, tokens, losses and retries by model and upstream."""
+    attempts: CounterTable
+    """Calls of upstreams by upstream and outcome: "answered", "left", or the cause of a failure."""
     open_requests: "memoryview[float]"
     """The number of open requests: first the total, then one for each API key."""
 
@@ -123,7 +127,8 @@ class SharedCounters:
         self.workers = workers
         self._requests = CounterTable.byte_size(1, _REQUEST_ROWS)
         self._models = CounterTable.byte_size(_MODEL_WIDTH, _MODEL_ROWS)
-        self._size = self._requests + self._models + (1 + keys) * 8
+        self._attempts = CounterTable.byte_size(1, _ATTEMPT_ROWS)
+        self._size = self._requests + self._models + self._attempts + (1 + keys) * 8
         self._memory = memoryview(allocate_shared(self._size * workers))
 
     def worker_counters(self, worker: int) -> WorkerCounters:
@@ -133,7 +138,8 @@ class SharedCounters:
         return WorkerCounters(
             CounterTable(requests, 1, _REQUEST_KEY_LENGTH),
             CounterTable(rest[: self._models], _MODEL_WIDTH, _MODEL_KEY_LENGTH),
-            rest[self._models :].cast("d"),
+            CounterTable(rest[self._models : self._models + self._attempts], 1, _ATTEMPT_KEY_LENGTH),
+            rest[self._models + self._attempts :].cast("d"),
         )
 
     def all_counters(self) -> tuple[WorkerCounters, ...]:
@@ -164,6 +170,7 @@ class Metrics:
         self._open = self._own_counters.open_requests
         self._rows: dict[tuple[str, str, str, str, int, str], tuple[memoryview[float], memoryview[float] | None]] = {}
         """Cache of the request row and, if an upstream was called, the model row, by the labels of a request."""
+        self._attempt_rows: dict[tuple[str, str], memoryview[float]] = {}
 
     def on_begin(self, record: Record) -> None:
         """Count a new open request."""
@@ -175,17 +182,34 @@ class Metrics:
         operation, upstream = record.operation, record.upstream
         model = record.model if record.model in self._configured_models else self._label_model(record)
         key = (operation, record.dialect, model, upstream, record.status, record.outcome)
-        rows = self._rows.get(key)
-        if rows is None:
-            labels = (operation or UNKNOWN, record.dialect, model, upstream, str(record.status), record.outcome)
-            numbers = self._own_counters.models.find_row((model, upstream)) if upstream else None
-            rows = self._rows[key] = (self._own_counters.requests.find_row(labels), numbers)
-        requests, numbers = rows
+        requests, numbers = self._rows.get(key) or self._add_rows(key)
         requests[0] += 1
         if operation not in QUIET_OPERATIONS:
             self._open[0] -= 1
         if numbers is not None:
             _add_to_row(record, numbers)
+        for attempt in record.attempts:
+            attempt_key = attempt.upstream, attempt.cause or attempt.outcome
+            (self._attempt_rows.get(attempt_key) or self._add_attempt_row(attempt_key))[0] += 1
+
+    def _add_attempt_row(self, key: tuple[str, str]) -> "memoryview[float]":
+        row = self._attempt_rows[key] = self._own_counters.attempts.find_row(key)
+        return row
+
+    def count_rejected(self, operation: str, dialect: str, status: int) -> None:
+        """Count a request that was rejected because the gateway is overloaded."""
+        key = (operation, dialect, "", "", status, "refused")
+        requests, _ = self._rows.get(key) or self._add_rows(key)
+        requests[0] += 1
+
+    def _add_rows(
+        self, key: tuple[str, str, str, str, int, str]
+    ) -> tuple["memoryview[float]", "memoryview[float] | None"]:
+        operation, dialect, model, upstream, status, outcome = key
+        labels = (operation or UNKNOWN, dialect, model, upstream, str(status), outcome)
+        numbers = self._own_counters.models.find_row((model, upstream)) if upstream else None
+        rows = self._rows[key] = (self._own_counters.requests.find_row(labels), numbers)
+        return rows
 
     def _label_model(self, record: Record) -> str:
         """Return the label of a model whose requested name is not configured."""

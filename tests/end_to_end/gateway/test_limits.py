@@ -14,6 +14,7 @@ from cpu_limit import cpu_limit
 from dragoman.config import KeyTable
 from dragoman.http.admission import ClientLimits
 from dragoman.simulator import Answer, Call
+from dragoman.tools import Registry
 from oracles.clients import genai
 
 PATHS = {
@@ -58,6 +59,13 @@ def test_a_body_nested_deeper_than_the_limit_is_rejected_with_the_limit(gateway,
 
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "object"}}}
+
+
+def look() -> str:
+    """Look again."""
+    return "nothing new"
+
+
 QUESTIONS = {
     "chat": {
         "messages": [{"role": "user", "content": "hi"}],
@@ -76,16 +84,20 @@ QUESTIONS = {
 }
 
 
-@pytest.mark.parametrize("model", ["gem", "claude"])
+# Claude streams arguments to a run as text, which is a malformed call if it is nested too deeply.
+@pytest.mark.parametrize(("model", "in_run"), [("gem", False), ("claude", False), ("gem", True)])
 @pytest.mark.parametrize("client", ["chat", "responses", "messages", "gemini"])
-def test_a_reply_nested_deeper_than_the_limit_is_an_upstream_error_that_names_it(serve, client, model):
+def test_a_reply_nested_deeper_than_the_limit_is_an_upstream_error_that_names_it(serve, client, model, in_run):
     def answer(received):
         value = json.loads(b'{"a":' * 195 + b"1" + b"}" * 195)
         return Answer(calls=(Call(id="c1", name="f", arguments=value),), end="calls")
 
-    gateway = serve(simulate={"script": answer})
+    tools = Registry()
+    tools.register(look)
+    gateway = serve(simulate={"script": answer}, tools=tools)
     url = gateway.base_url + PATHS[client].replace("MODEL", model)
-    reply = httpx2.post(url, json=QUESTIONS[client] | {"model": model}, timeout=60)
+    headers = {"x-dragoman-tools": "look"} if in_run else {}
+    reply = httpx2.post(url, json=QUESTIONS[client] | {"model": model}, headers=headers, timeout=60)
     assert reply.status_code == 502
     assert "nested too deeply: at most 190 levels" in reply.json()["error"]["message"]
 

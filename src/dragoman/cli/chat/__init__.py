@@ -6,18 +6,31 @@ Exit code 0 is success, 1 a failed turn in non-interactive use, 2 a start-up err
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
+    from argparse import _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
 _INTERRUPTED = 130
 
 
-def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
+def add_to(verbs: "_SubParsersAction[Any]") -> None:
     """Add the subcommand."""
-    parser = verbs.add_parser("chat", help="chat with a model that uses tools")
-    parser.add_argument("--config", type=Path, help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
+    parser = verbs.add_parser(
+        "chat",
+        help="chat with a model that uses tools",
+        examples=(
+            "dragoman chat",
+            "dragoman chat --model gemini-3-flash --session notes",
+            "dragoman chat --once 'What is on https://example.com/ ?' --tools web_fetch",
+        ),
+    )
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml, ~/.config/dragoman/dragoman.toml)",
+    )
     parser.add_argument(
         "--model", default="", metavar="NAME", help="a model or an agent (default: the first configured)"
     )
@@ -43,7 +56,7 @@ def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
         "--no-history", dest="history", action="store_false", help="do not store typed lines for the arrow keys"
     )
     parser.add_argument("--verbose", action="store_true", help="show calls and results in full")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
 
 
 def _split_names(text: str) -> tuple[str, ...]:

@@ -8,10 +8,10 @@ standard error, with exit code 2.
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
+    from argparse import _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
     from dragoman.config import Config
 
@@ -20,10 +20,20 @@ _USAGE = """dragoman intercept [options] -- COMMAND [ARGUMENT ...]
        dragoman intercept replay [options] FILE"""
 
 
-def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
+def add_to(verbs: "_SubParsersAction[Any]") -> None:
     """Add the subcommand."""
-    parser = verbs.add_parser("intercept", help="intercept the requests of a program to the Gemini API", usage=_USAGE)
-    parser.add_argument("--config", type=Path, help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
+    parser = verbs.add_parser(
+        "intercept",
+        help="intercept the requests of a program to the Gemini API",
+        usage=_USAGE,
+        examples=("dragoman intercept -- python program.py", 'eval "$(dragoman intercept --print-env)"'),
+    )
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml, ~/.config/dragoman/dragoman.toml)",
+    )
     parser.add_argument("--name", default="", help="an entry [intercept.NAME] or an upstream (default: all entries)")
     parser.add_argument(
         "--session", default="", metavar="ID", help="session of the program, if several use one entry (default: none)"
@@ -38,9 +48,11 @@ def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     parser.add_argument(
         "--save", type=Path, metavar="FOLDER", help="with --log: save each exchange as a file in this folder"
     )
-    parser.set_defaults(run=run, takes_command=True)
+    parser.set_defaults(run=run, takes_command=True, parser=parser)
     parts = parser.add_subparsers(metavar="PART")
-    again = parts.add_parser("replay", help="send a saved exchange again")
+    again = parts.add_parser(
+        "replay", help="send a saved exchange again", examples=("dragoman intercept replay exchanges/0001.json --show",)
+    )
     again.add_argument("file", type=Path, help="a file written by --save")
     again.add_argument("--config", type=Path, default=argparse.SUPPRESS, help="configuration file, as for serve")
     again.add_argument(
@@ -54,7 +66,7 @@ def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
         metavar="NAME:VALUE",
         help="a header to send; write env:VARIABLE to take its value from the environment",
     )
-    again.set_defaults(run=run_replay)
+    again.set_defaults(run=run_replay, takes_command=False, parser=again)
 
 
 def run(options: argparse.Namespace) -> int:
