@@ -20,11 +20,9 @@ _SAVE_REASONING = (
     "INSERT INTO reasoning (owner, call, digest, body, created) VALUES (?, ?, ?, ?, ?) "
     "ON CONFLICT (owner, call, digest) DO UPDATE SET body = excluded.body, created = excluded.created"
 )
-_FIND = {
-    size: f"SELECT call, digest, issuer, value, NULL FROM signatures WHERE owner = ? AND call IN {marks} "  # noqa: S608
-    f"UNION ALL SELECT call, digest, '', '', body FROM reasoning WHERE owner = ? AND call IN {marks}"
-    for size, marks in GROUP_MARKS.items()
-}
+_SIGNATURES = "SELECT call, digest, issuer, value, NULL FROM signatures WHERE owner = ? AND call IN "
+_REASONING = " UNION ALL SELECT call, digest, '', '', body FROM reasoning WHERE owner = ? AND call IN "
+_FIND = {size: _SIGNATURES + marks + _REASONING + marks for size, marks in GROUP_MARKS.items()}
 _HAS_ANY = (
     "SELECT 1 WHERE EXISTS (SELECT 1 FROM signatures WHERE owner = ?) "
     "OR EXISTS (SELECT 1 FROM reasoning WHERE owner = ?)"
