@@ -23,6 +23,7 @@ from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.pairing import NO_LOSSES, pair_calls
 from dragoman.interpreter.parameters import disable_in_tool_loop
 from dragoman.interpreter.same_dialect import adapt_to_model, find_parameter_edits
+from dragoman.interpreter.search_history import replace_generated
 from dragoman.interpreter.server_edits import Edits
 from dragoman.interpreter.signature_envelopes import ENVELOPE_MARKER, remove_foreign_envelopes
 from dragoman.interpreter.tool_errors import build_problem, find_all_faults
@@ -138,7 +139,8 @@ def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: 
     if in_calls and not traits.call_signatures and not traits.reasoning_text:
         messages = tuple(_remove_signatures(message, dialect, ledger) for message in messages)
     if in_envelopes:
-        messages = sign_steps(remove_foreign_envelopes(messages, dialect.issuer, ledger), traits, ledger)
+        messages = replace_generated(remove_foreign_envelopes(messages, dialect.issuer, ledger), ledger)
+        messages = sign_steps(messages, traits, ledger)
     elif not len(ledger):
         return call
     return _change_history(call, request, messages, dialect, ledger)
