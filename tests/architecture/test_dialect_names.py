@@ -45,6 +45,7 @@ FILES = {
     "wire",
 }
 """The files that every dialect has."""
+_SEARCHES = "a web search has blocks of its own, which few conversations have"
 _TOOL_SEARCH = "the blocks of a search for deferred tools, which only two vendors run"
 _REMOTE = "the API runs tools of MCP servers"
 MORE_FILES = {
@@ -58,12 +59,14 @@ MORE_FILES = {
         "code_assist": "the envelope of Code Assist",
         "finish": "reasons and usage, which the decoder reads without the rest of `response`",
         "grounding": "citations are metadata that count bytes",
+        "grounding_writer": "those of other dialects are written as such metadata, which few replies need",
     },
     "messages": {
         "automatic_marks": "only Claude caches nothing without marks, which others do by themselves",
         "client_tools": "tools whose parameters the vendor's models know, for the models of other vendors",
         "remote": _REMOTE,
         "browser_toolset": "the tools of one declaration, with their parameters, which few requests need",
+        "searches": _SEARCHES,
         "tool_search": _TOOL_SEARCH,
         "text_blocks": "search results, documents made of blocks and a browser's state, which no other API has",
     },
@@ -73,6 +76,7 @@ MORE_FILES = {
         "items": "a conversation is a list of items, not of messages with parts",
         "output": "so is a reply",
         "remote": _REMOTE,
+        "searches": _SEARCHES,
         "tool_search": _TOOL_SEARCH,
     },
 }

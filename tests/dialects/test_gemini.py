@@ -41,6 +41,8 @@ def test_a_reply_in_this_dialect_holds_what_the_vendor_documents():
         citations=True,
         citation_facts=frozenset({"span"}),
         counts=frozenset({"cached", "reasoning"}),
+        searches=True,
+        search_titles=True,
         stop_sequence=False,
         namespaces=False,
         order=True,

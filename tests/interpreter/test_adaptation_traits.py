@@ -207,7 +207,8 @@ OF_GPT_5 = {
     "sampling": NO_SAMPLING,
     "unthinking_sampling": {"temperature", "top_p", "presence_penalty", "frequency_penalty"},
 }
-OF_RESPONSES_5 = {
+WITH_SOURCES = {"search_fields": (("/include", b'["web_search_call.action.sources"]'),)}
+OF_RESPONSES_5 = WITH_SOURCES | {
     "tools_max": 128,
     "media": {"image", "document"},
     "sampling": {"max_tokens"},
@@ -271,7 +272,7 @@ WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
         ("chat", "claude-opus-5", "nobody", {"temperature_max": 1.0}),
         ("chat", "mistral-large", "nobody", {"id_exact": 9}),
         ("responses", "gpt-audio", "nobody", WITHOUT_THINKING | {"custom_tools": False, "tools_max": 128}),
-        ("responses", "gpt-4.1", "gpt-audio", {"media": {"image", "document"}, "verbosity": False}),
+        ("responses", "gpt-4.1", "gpt-audio", WITH_SOURCES | {"media": {"image", "document"}, "verbosity": False}),
         ("chat", "gpt-6-astra", "gpt-6-luna", {"efforts": NEWEST[1:], "tools_elsewhere": RESPONSES_KIND}),
         ("chat", "gpt-6.1-sol", "gpt-6-astra", {}),
         ("responses", "gpt-6-astra", "gpt-6-luna", {"efforts": NEWEST[1:]}),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.simulator.apis.conversation import Answer, Call, ModelRequest, RequestResult, RequestTurn
+from dragoman.simulator.apis.conversation import Answer, AnswerSource, Call, ModelRequest, RequestResult, RequestTurn
 from dragoman.simulator.faults import read_fault
 from dragoman.simulator.script import Received, TomlScript, Unmet, read_script
 
@@ -60,6 +60,23 @@ def test_steps_are_taken_in_order_and_then_the_model_answers(tmp_path):
     assert called.calls[0].id
     assert steps(get_received()) == Answer(text="cut off", end="length")
     assert steps(get_received()) is None
+
+
+def test_a_step_can_search_the_web(tmp_path):
+    steps = script(
+        tmp_path,
+        """
+        [[step]]
+        text = "It rains."
+        query = "weather in Rome"
+        sources = [{ url = "https://a.org", title = "A", quote = "rains" }, { url = "https://b.org" }]
+        """,
+    )
+    sources = (
+        AnswerSource(url="https://a.org", title="A", quote="rains"),
+        AnswerSource(url="https://b.org", title="", quote=""),
+    )
+    assert steps(get_received()) == Answer(text="It rains.", query="weather in Rome", sources=sources)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +147,8 @@ def test_an_expected_date_is_reported_like_any_other_value(tmp_path):
         ('[[step]]\nfault = "burn"', "not a fault: 'burn'"),
         ('[[step]]\nfault = "429"\ntext = "a"', "a step with `fault` cannot have"),
         ('[[step]]\nfault = "429"\nrefusal = "No."', "a step with `fault` cannot have"),
+        ('[[step]]\nfault = "429"\nquery = "q"', "a step with `fault` cannot have"),
+        ('[[step]]\nsources = [{ url = "u" }]', "a step with `sources` needs a `query`"),
         ('[[step]]\nrefusal = "No."\ntext = "a"', "cannot have `text` or `calls`"),
         ('[[step]]\nexpect = { "temperature" = 1 }', "must begin with a slash"),
         ("[[step]\n", "line 1"),

@@ -191,6 +191,43 @@ class ToolReference(Opaque, frozen=True, kw_only=True, eq=False):
     name: str
 
 
+class FoundPage(Struct, frozen=True):
+    """A page that a web search found."""
+
+    url: str
+    title: str = ""
+    age: str = ""
+    """When the page was last changed, in the words of the search."""
+    excerpt: str = ""
+    """What the page says, where the search returns it in a form that everyone can read."""
+    where: str = ""
+    """Its JSON pointer in the document from which it was parsed."""
+
+
+SearchStep = Literal["whole", "call", "results"]
+
+
+class Search(Opaque, frozen=True, kw_only=True, eq=False):
+    """A web search that the provider ran within the reply, with its results or its error.
+
+    A dialect with one block for the query and another for the results has two parts with one id: the first with the
+    step "call", the second with the step "results". `raw` is the dialect's own block; it is empty for a search without
+    a block, and so is `dialect` for a search that does not come from a dialect. The extras are the fields of the block
+    that no other dialect has.
+    """
+
+    dialect: str = ""
+    raw: bytes = b""
+    id: str = ""
+    step: SearchStep = "whole"
+    queries: tuple[str, ...] = ()
+    pages: tuple[FoundPage, ...] = ()
+    error: str = ""
+    """Why the search failed, as Anthropic's error codes name it ("unavailable", "max_uses_exceeded", …)."""
+    places: tuple[str, ...] = ()
+    """Pointers of the search in the reply, where it is not a block of its own (Gemini's grounding data)."""
+
+
 class ToolResult(Part, frozen=True, kw_only=True, eq=False):
     """The result of a tool call; `name` is "" where the dialect gives only the call id."""
 

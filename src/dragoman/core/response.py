@@ -26,6 +26,8 @@ class Usage(Struct, frozen=True, kw_only=True):
     cached: int | None = None
     cache_written: int | None = None
     reasoning: int | None = None
+    searches: int | None = None
+    """How many web searches the provider ran."""
     extras: Extras | None = None
 
 

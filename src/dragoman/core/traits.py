@@ -228,6 +228,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """Request fields without which a streamed reply does not report usage."""
     unkept: tuple[tuple[str, bytes], ...] = ()
     """Request fields for a client that resends the history: store nothing, and return the reasoning to the client."""
+    search_fields: tuple[tuple[str, bytes], ...] = ()
+    """Request fields, each a list, without which a reply does not have the pages that a web search found."""
     metadata: bool = False
     user: bool = False
     user_max: int = 1_000_000

@@ -97,7 +97,13 @@ class ReplyCapabilities(Struct, frozen=True, kw_only=True):
     citation_facts: frozenset[str] = frozenset({"span"})
     """What a citation has besides URL and title: "span" (the range of the answer), "quote" (the source's text)."""
     counts: frozenset[str] = frozenset({"cached", "cache_written", "reasoning"})
-    """Token counts it has fields for, besides total input and output."""
+    """Counts it has fields for, besides total input and output: of tokens, and of web searches ("searches")."""
+    block_citations: bool = False
+    """A citation is about a whole text block, so its span is the block."""
+    searches: bool = False
+    """It can say that the provider ran a web search, with its queries."""
+    search_titles: bool = False
+    """The pages of a search have titles."""
     stop_sequence: bool = False
     """A reply names the stop sequence that ended it."""
     namespaces: bool = False
@@ -335,6 +341,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Its versions of tools that several vendors run, by purpose, such as "search"."""
     list_pages: Callable[[Mapping[str, bytes]], list[tuple[str, str]]] | None = None
     """Return the URL and title of each page that the extras of a reply name, cited or not; None if they name none."""
+    search_settings: Mapping[str, str] = {}
+    """The settings that its web search has, each with its pointer in the declaration."""
     is_hosted: Callable[[bytes], bool] | None = None
     """Return whether the vendor runs a tool of its own, given the JSON of its declaration; None if it has none."""
     declare_client_tool: Callable[[NativeTool], tuple[Tool, ...]] | None = None

@@ -22,8 +22,10 @@ from dragoman.interpreter.history import adapt_messages, arrange_turns
 from dragoman.interpreter.parameters import adapt_output, adapt_shared_value, adapt_thinking, adapt_tool_loop
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.request_fields import adapt_identity, adapt_sampling, find_max_tokens
+from dragoman.interpreter.search_settings import merge_lists
 from dragoman.interpreter.signature_envelopes import ENVELOPE_PREFIX, join_thoughts, open_envelopes
 from dragoman.interpreter.text_call_prompt import describe_tools
+from dragoman.interpreter.tool_kinds import declares_search
 from dragoman.interpreter.tools import adapt_request_tools
 from dragoman.interpreter.translation import MissingLinks
 from dragoman.interpreter.turns import end_with_user
@@ -186,6 +188,9 @@ def _adapt_extras(request: Request, tools: tuple[AnyTool, ...], adaptation: Adap
         kept.update(traits.stream_fields)
     for pointer, raw in traits.unkept:
         kept.setdefault(pointer, raw)
+    if traits.search_fields and declares_search(tools):
+        for pointer, raw in traits.search_fields:
+            kept[pointer] = merge_lists(kept.get(pointer), raw)
     if traits.native_mix and len({type(tool) for tool in tools}) > 1:
         kept.update(traits.native_mix)
     return Extras(traits.dialect, kept) if kept else None

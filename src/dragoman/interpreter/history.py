@@ -19,6 +19,7 @@ from dragoman.core.parts import (
     Opaque,
     Reasoning,
     Refusal,
+    Search,
     Text,
     ToolCall,
     ToolReference,
@@ -47,6 +48,7 @@ from dragoman.interpreter.history_parts import (
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.media import adapt_media, fits_result
 from dragoman.interpreter.pairing import name_calls
+from dragoman.interpreter.search_history import adapt_search_part
 from dragoman.interpreter.turns import SKIP_SIGNATURE_USED, begin_with_user, end_turns, place_system, to_turns
 
 _EMPTY_TEXT = Text(text="")
@@ -174,6 +176,7 @@ _PART_ADAPTERS: dict[type, Callable[[Any, Message, Adaptation], Adapted]] = {
     Media: adapt_media,
     Refusal: adapt_refusal,
     Opaque: _adapt_opaque,
+    Search: adapt_search_part,
     ToolSearch: adapt_search,
     FoundTools: adapt_found_tools,
     ToolReference: adapt_reference,

@@ -23,6 +23,7 @@ from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.pairing import NO_LOSSES, pair_calls
 from dragoman.interpreter.parameters import disable_in_tool_loop
 from dragoman.interpreter.same_dialect import adapt_to_model, find_parameter_edits
+from dragoman.interpreter.search_history import replace_generated
 from dragoman.interpreter.server_edits import Edits
 from dragoman.interpreter.signature_envelopes import ENVELOPE_MARKER, remove_foreign_envelopes
 from dragoman.interpreter.tool_errors import build_problem, find_all_faults
@@ -30,8 +31,8 @@ from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.translation import Links, Translation, TranslationTask
 from dragoman.interpreter.turns import sign_steps
 from dragoman.wire import json
-from dragoman.wire.lookup import Document, lookup
-from dragoman.wire.splice import edit, set_member
+from dragoman.wire.lookup import Document
+from dragoman.wire.splice import edit, replace_member
 
 _REJECTED = "not sent: the vendor rejected a signature of the history"
 
@@ -104,7 +105,9 @@ def pass_on(task: TranslationTask, cache: ToolsCache, _links: Links | None) -> T
     if task.strict:
         reject_losses(losses, strict=task.strict)
     return Translation(
-        call=_replace_model(forwarded, model, dialect) if model else forwarded, losses=losses, request=request
+        call=_replace_model(forwarded, model, dialect) if model and forwarded.model != model else forwarded,
+        losses=losses,
+        request=request,
     )
 
 
@@ -136,7 +139,8 @@ def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: 
     if in_calls and not traits.call_signatures and not traits.reasoning_text:
         messages = tuple(_remove_signatures(message, dialect, ledger) for message in messages)
     if in_envelopes:
-        messages = sign_steps(remove_foreign_envelopes(messages, dialect.issuer, ledger), traits, ledger)
+        messages = replace_generated(remove_foreign_envelopes(messages, dialect.issuer, ledger), ledger)
+        messages = sign_steps(messages, traits, ledger)
     elif not len(ledger):
         return call
     return _change_history(call, request, messages, dialect, ledger)
@@ -306,11 +310,11 @@ def _remove_signature(part: AnyPart, dialect: Dialect, ledger: Ledger) -> AnyPar
 def _replace_model(call: Call, model: str, dialect: Dialect) -> Call:
     """Replace the model; every other byte of the body stays the same."""
     try:
-        found = (pointer for pointer in dialect.pointers["model"] if lookup(call.body, pointer) is not None)
-        pointer = next(found, None)
-        body = call.body
-        if pointer is not None:
-            body = set_member(body, pointer.removeprefix("/"), json.encode(model))
+        raw, body = json.encode(model), call.body
+        for pointer in dialect.pointers["model"]:
+            found = replace_member(body, pointer.removeprefix("/"), raw)
+            if found is not None:
+                return Call(found, model, call.stream)
         return Call(body, model, call.stream)
     except json.Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None

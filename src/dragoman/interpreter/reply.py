@@ -6,8 +6,10 @@ from typing import ClassVar
 from msgspec import structs
 
 from dragoman.core import events
-from dragoman.core.parts import AnyPart, FoundTools, Reasoning, Refusal, Signature, Text, ToolCall, ToolSearch
+from dragoman.core.parts import AnyPart, FoundTools, Reasoning, Refusal, Search, Signature, Text, ToolCall, ToolSearch
 from dragoman.core.problems import Problem
+from dragoman.core.response import Usage
+from dragoman.core.stream import replay_part
 from dragoman.dialects.record import Dialect
 from dragoman.interpreter.deferred_replies import adapt_search_reply
 from dragoman.interpreter.errors import adapt_problem
@@ -87,6 +89,7 @@ class EventAdapter(ReplyAdapter):
     _unnamed_events: list[events.Event] | None = None
     """The events of a reply that has no id yet."""
     _next_index = 0
+    _usage: Usage | None = None
 
     def __init__(self, source: Dialect, client: Dialect, ledger: Ledger, options: ReplyOptions = _NO_OPTIONS) -> None:
         super().__init__(source, client, ledger, options)
@@ -124,7 +127,7 @@ class EventAdapter(ReplyAdapter):
         return []
 
     def _adapt_usage_event(self, event: events.UsageSeen) -> list[events.Event]:
-        adapted = self.adapt_usage(event.usage)
+        adapted = self._usage = self.adapt_usage(event.usage)
         return [event if adapted is event.usage else events.UsageSeen(adapted)]
 
     def _adapt_failure(self, event: events.Failed) -> list[events.Event]:
@@ -154,6 +157,11 @@ class EventAdapter(ReplyAdapter):
         self._parts.append(dropped)
         return []
 
+    def _skip_part(self, part: AnyPart) -> list[events.Event]:
+        """Send nothing for a part that is no loss."""
+        self._parts.append(_OpenPart(None, part))
+        return []
+
     def _report_dropped_part(self, open_part: _OpenPart) -> None:
         """Report a dropped part. A stream has no document for pointers, so the part is rendered again to find them."""
         reason, open_part.drop_reason = open_part.drop_reason, ""
@@ -170,12 +178,19 @@ class EventAdapter(ReplyAdapter):
             part = structs.replace(part, extras=None, signature=None)
         fields = extras.fields if extras is not None else None
         if fields and not (isinstance(part, Reasoning) and self.capabilities.reasoning):
-            self.drop_fields(part.where, fields)
+            if not isinstance(part, Search):
+                self.drop_fields(part.where, fields)
+            elif self.capabilities.searches:  # else the whole search is reported
+                self.drop_search_fields(part, fields)
             fields = None
         if isinstance(part, ToolCall):
             return self._start_call(part, signature)
         if reason := self.find_drop_reason(part):
-            return self._drop_part(part, reason, signature)
+            # The leaves of the metadata that a search was read from are reported with the metadata.
+            is_metadata = isinstance(part, Search) and part.places
+            return self._skip_part(part) if is_metadata else self._drop_part(part, reason, signature)
+        if isinstance(part, Search):
+            return self._start_search(part)
         if isinstance(part, Refusal) and not self.capabilities.refusal:
             self.ledger.report_approximated(part.where, REFUSAL_AS_TEXT)
             part = Text(text=part.text, where=part.where)
@@ -188,6 +203,23 @@ class EventAdapter(ReplyAdapter):
         self._parts.append(opened)
         started = events.PartStarted(index, part)
         return [started] if signature is None else [started, *self._hold_signature(opened, signature)]
+
+    def _start_search(self, part: Search) -> list[events.Event]:
+        whole = self.adapt_search(part)
+        if whole is None:
+            return self._skip_part(part)
+        self.report_order(whole)
+        index, self._next_index = self._next_index, self._next_index + 1
+        self._parts.append(_OpenPart(index, whole))
+        return [events.PartStarted(index, whole)]
+
+    def _end_searches(self) -> list[events.Event]:
+        """Return the searches that are known only at the end of the reply, and their number."""
+        last = [
+            one for at, part in enumerate(self.finish_searches(), self._next_index) for one in replay_part(at, part)
+        ]
+        counted = self.count_searches(self._usage)
+        return last if counted is None or counted is self._usage else [*last, events.UsageSeen(counted)]
 
     def _drop_part_fields(self, open_part: _OpenPart) -> None:
         """Report the fields of a reasoning part, except the item id that its signature holds."""
@@ -305,7 +337,7 @@ class EventAdapter(ReplyAdapter):
 
     def _finish(self, event: events.Finished) -> list[events.Event]:
         try:
-            return [events.Finished(self.adapt_finish(event.finish))]
+            return [*self._end_searches(), events.Finished(self.adapt_finish(event.finish))]
         except Problem as problem:
             return [events.Failed(problem)]
 

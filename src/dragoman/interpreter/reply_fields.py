@@ -36,10 +36,9 @@ def can_cite(adapter: ReplyAdapter, citation: Citation, part: AnyPart, number: i
         return False
     if foreign and citation.raw:
         _report_source(adapter, citation, pointers[0])
-    for pointer in citation.places:
-        above = pointer
-        while above := above.rpartition("/")[0]:
-            adapter.cited_pointers.setdefault(above, set()).add(pointer)
+    adapter.mark_sent(citation.places)
+    if citation.url:
+        adapter.cited_pages.setdefault(citation.url, citation.title)
     return True
 
 
@@ -49,7 +48,8 @@ def _report_source(adapter: ReplyAdapter, citation: Citation, pointer: str) -> N
     if "quote" in adapter.capabilities.citation_facts:
         sent.add(citation.quote)
     is_whole_text = citation.start == citation.end  # an empty span, as OpenRouter sends it
-    if "span" in adapter.capabilities.citation_facts or is_whole_text:
+    is_cut = adapter.options.searches and adapter.capabilities.block_citations
+    if "span" in adapter.capabilities.citation_facts or is_whole_text or is_cut:
         sent |= {citation.start, citation.end}
     for where, value in find_leaves(citation.raw, pointer).items():
         if value not in _EMPTY_VALUES and value not in sent and not where.endswith("/type"):
@@ -60,6 +60,8 @@ def drop_reply_fields(adapter: ReplyAdapter, fields: dict[str, bytes]) -> None:
     """Report fields of the whole reply that only its own dialect has, except for what citations have sent."""
     ledger, cited, repeated = adapter.ledger, adapter.cited_pointers, adapter.source.repeated
     pointers = ledger.pointers
+    if "searches" in adapter.capabilities.counts:
+        adapter.mark_sent(pointers.get("usage.searches", ()))
     for field, raw in fields.items():
         if field in pointers.get("finish.sequence", ()) and raw.startswith(b'"'):
             adapter.has_sequence = True

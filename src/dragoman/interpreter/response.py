@@ -3,7 +3,7 @@
 from msgspec import Struct, structs
 
 from dragoman.core.losses import Loss
-from dragoman.core.parts import AnyPart, FoundTools, Reasoning, Refusal, Signature, Text, ToolCall, ToolSearch
+from dragoman.core.parts import AnyPart, FoundTools, Reasoning, Refusal, Search, Signature, Text, ToolCall, ToolSearch
 from dragoman.core.problems import Problem
 from dragoman.core.response import Response
 from dragoman.core.stream import replay
@@ -24,6 +24,7 @@ from dragoman.interpreter.reply_adapter import (
     has_other_envelope,
 )
 from dragoman.interpreter.reply_fields import can_cite, drop_reply_fields
+from dragoman.interpreter.searches import arrange_parts, join_texts
 from dragoman.interpreter.text_call_detector import detect_calls
 from dragoman.interpreter.undo import restore_call
 from dragoman.wire.json import REPLY_NESTED_TOO_DEEPLY, is_nested_too_deeply
@@ -84,20 +85,26 @@ class ResponseAdapter(ReplyAdapter):
             response = structs.replace(response, id=reply_id)
         self.reply_id = response.id
         adapted: list[AnyPart] = []
-        for part in response.parts:
+        parts = response.parts
+        if self.options.searches and self.capabilities.block_citations:
+            parts = arrange_parts(parts, self.ledger, infers=not self.source.capabilities.searches)
+        elif self.joins_texts and Search in map(type, parts):
+            parts = join_texts(parts, self.ledger)
+        for part in parts:
             if type(part) is ToolCall:
                 self._adapt_call(restore_call(part, undo) if restores else part, adapted)
             elif type(part) is Text or not (reason := self.find_drop_reason(part)):
                 self._adapt_part(part, adapted)
             else:
                 self._drop_part(part, reason)
+        adapted += self.finish_searches()
         if response.extras is not None:
             drop_reply_fields(self, response.extras.fields)
         return Response(
             id=response.id,
             model=response.model,
             parts=tuple(adapted),
-            usage=None if response.usage is None else self.adapt_usage(response.usage),
+            usage=self.count_searches(None if response.usage is None else self.adapt_usage(response.usage)),
             finish=self.adapt_finish(response.finish),
             created=context.now if response.created is None else response.created,
         )
@@ -105,7 +112,8 @@ class ResponseAdapter(ReplyAdapter):
     def _drop_part(self, part: AnyPart, reason: str) -> None:
         if part.extras is not None:
             self.drop_fields(part.where, part.extras.fields)
-        self.ledger.report_dropped(part.where, reason)
+        if not (type(part) is Search and part.places):  # the leaves of the metadata it was read from are reported
+            self.ledger.report_dropped(part.where, reason)
 
     def _adapt_call(self, call: ToolCall, adapted: list[AnyPart]) -> None:
         self.call_count += 1
@@ -135,6 +143,9 @@ class ResponseAdapter(ReplyAdapter):
         )
 
     def _adapt_part(self, part: AnyPart, adapted: list[AnyPart]) -> None:
+        if type(part) is Search:
+            self._adapt_search(part, adapted)
+            return
         if type(part) is Text:
             if part.citations:
                 citations = [one for number, one in enumerate(part.citations) if can_cite(self, one, part, number)]
@@ -157,6 +168,14 @@ class ResponseAdapter(ReplyAdapter):
         adapted.append(
             part if held is signature and extras is None else structs.replace(part, signature=held, extras=None)
         )
+
+    def _adapt_search(self, search: Search, adapted: list[AnyPart]) -> None:
+        if search.extras is not None:
+            self.drop_search_fields(search, search.extras.fields)
+        whole = self.adapt_search(search)
+        if whole is not None:
+            self.report_order(whole)
+            adapted.append(whole)
 
     def _adapt_part_signature(
         self, signature: Signature, part: AnyPart, kind: type[AnyPart], adapted: list[AnyPart]

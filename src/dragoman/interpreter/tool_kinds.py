@@ -17,6 +17,7 @@ from dragoman.interpreter.schema.limits import measure_complexity
 from dragoman.interpreter.schema.openapi import to_openapi
 from dragoman.interpreter.schema.plain import to_json_schema
 from dragoman.interpreter.schema.roots import is_openai_strict, to_anthropic_output, to_openai_strict
+from dragoman.interpreter.search_settings import translate_settings
 from dragoman.interpreter.undo import qualify_name
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
@@ -51,6 +52,8 @@ def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
         is_search = find_purpose(tool.raw) == "tool_search"
         grade = "informational" if is_search else None
         adaptation.ledger.report_approximated(tool.where, "replaced by the target's own tool of that kind", grade)
+        if find_purpose(tool.raw) == _SEARCH:
+            return translate_settings(tool, found, list_settings(tool), adaptation.ledger)
         for pointer in [pointer for pointer in list_settings(tool) if not (is_search and pointer == "/name")]:
             adaptation.ledger.report_dropped(tool.where + pointer, "settings of a vendor's own tool are not translated")
     return found
@@ -122,6 +125,12 @@ def drop_conflicts(tools: list[AnyTool], adaptation: Adaptation) -> list[AnyTool
         else:
             kept.append(tool)
     return kept
+
+
+def declares_search(tools: Sequence[AnyTool]) -> bool:
+    """Return whether one of the tools is a web search that the vendor runs."""
+    natives = (tool for tool in tools if type(tool) is NativeTool)
+    return any(find_purpose(tool.raw) == _SEARCH for tool in natives)
 
 
 def find_counterpart(tool: NativeTool, dialect: str) -> NativeTool | None:

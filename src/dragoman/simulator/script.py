@@ -31,7 +31,7 @@ from msgspec import Struct, field
 
 from dragoman.former_names import keep_attributes
 from dragoman.guard import attempt
-from dragoman.simulator.apis.conversation import Answer, AnswerEnd, Call, ModelRequest
+from dragoman.simulator.apis.conversation import Answer, AnswerEnd, AnswerSource, Call, ModelRequest
 from dragoman.simulator.apis.routes import ServerName
 from dragoman.simulator.faults import Fault, read_fault
 from dragoman.wire.pointer import split
@@ -93,6 +93,14 @@ class ScriptedCall(Struct, forbid_unknown_fields=True):
     id: str = ""
 
 
+class ScriptedSource(Struct, forbid_unknown_fields=True):
+    """A page that a web search found; `quote` are the words of the text that it is cited for, if any."""
+
+    url: str
+    title: str = ""
+    quote: str = ""
+
+
 class Step(Struct, forbid_unknown_fields=True):
     """One step of a script."""
 
@@ -104,6 +112,9 @@ class Step(Struct, forbid_unknown_fields=True):
     """A refusal instead of an answer."""
     thought: str = ""
     calls: list[ScriptedCall] = field(default_factory=list[ScriptedCall])
+    query: str = ""
+    """The query of a web search, whose results are `sources`."""
+    sources: list[ScriptedSource] = field(default_factory=list[ScriptedSource])
     end: AnswerEnd | None = None
     fault: str | None = None
     times: int | None = None
@@ -115,11 +126,13 @@ class Step(Struct, forbid_unknown_fields=True):
             raise ValueError(f"not a JSON pointer: {invalid[0]!r}; it must begin with a slash")
         if self.refusal and (self.text or self.calls):
             raise ValueError("a step with `refusal` cannot have `text` or `calls`")
+        if self.sources and not self.query:
+            raise ValueError("a step with `sources` needs a `query`")
         if self.fault is None:
             return
         read_fault(self.fault)
-        if self.text or self.refusal or self.thought or self.calls or self.end is not None:
-            raise ValueError("a step with `fault` cannot have `text`, `refusal`, `thought`, `calls` or `end`")
+        if self.text or self.refusal or self.thought or self.calls or self.query or self.end is not None:
+            raise ValueError("a step with `fault` cannot have `text`, `refusal`, `thought`, `calls`, `query` or `end`")
 
 
 class _Steps(Struct, forbid_unknown_fields=True):
@@ -200,4 +213,12 @@ def _build_answer(step: Step) -> Answer | Fault:
         for number, call in enumerate(step.calls, 1)
     )
     end: AnswerEnd = step.end or ("calls" if calls else "stop")
-    return Answer(text=step.text, refusal=step.refusal, thought=step.thought, calls=calls, end=end)
+    return Answer(
+        text=step.text,
+        refusal=step.refusal,
+        thought=step.thought,
+        calls=calls,
+        end=end,
+        query=step.query,
+        sources=tuple(AnswerSource(url=one.url, title=one.title, quote=one.quote) for one in step.sources),
+    )

@@ -168,24 +168,29 @@ FULL = reply(
 )
 
 
-@pytest.mark.parametrize("client", ["chat", "responses", "messages"])
-def test_grounding_in_citations_is_no_loss_and_the_rest_is(client):
+@pytest.mark.parametrize(("client", "has_searches"), [("chat", False), ("responses", True), ("messages", True)])
+def test_grounding_in_citations_and_searches_is_no_loss_and_the_rest_is(client, has_searches):
     whole = translate_response(json.dumps(FULL).encode(), "gemini", client)
     translator = StreamTranslator("gemini", client)
     translator.feed(sse(reply("x ", finishReason=None), {**FULL, "candidates": [{**FULL["candidates"][0]}]}))
     translator.close()
     for losses in (whole.losses, translator.losses):
-        assert [(loss.where.removeprefix("/candidates/0/"), loss.kind) for loss in losses] == [
-            ("citationMetadata/citations/0/license", "dropped"),
-            ("citationMetadata/citations/1/endIndex", "dropped"),
-            ("groundingMetadata/groundingChunks/0/web/domain", "dropped"),
-            ("groundingMetadata/groundingChunks/1/web/uri", "dropped"),
-            ("groundingMetadata/groundingChunks/2/retrievedContext/title", "dropped"),
-            ("groundingMetadata/groundingSupports/0/confidenceScores/0", "dropped"),
-            ("groundingMetadata/groundingSupports/0/groundingChunkIndices/1", "dropped"),
-            ("groundingMetadata/searchEntryPoint/renderedContent", "dropped"),
-            ("groundingMetadata/webSearchQueries/0", "dropped"),
-        ]
+        found = [(loss.where.removeprefix("/candidates/0/"), loss.kind) for loss in losses]
+        search = {"groundingMetadata/groundingChunks/1/web/uri", "groundingMetadata/webSearchQueries/0"}
+        assert found == [row for row in EVERY_LOSS if not (has_searches and row[0] in search)]
+
+
+EVERY_LOSS = [
+    ("citationMetadata/citations/0/license", "dropped"),
+    ("citationMetadata/citations/1/endIndex", "dropped"),
+    ("groundingMetadata/groundingChunks/0/web/domain", "dropped"),
+    ("groundingMetadata/groundingChunks/1/web/uri", "dropped"),
+    ("groundingMetadata/groundingChunks/2/retrievedContext/title", "dropped"),
+    ("groundingMetadata/groundingSupports/0/confidenceScores/0", "dropped"),
+    ("groundingMetadata/groundingSupports/0/groundingChunkIndices/1", "dropped"),
+    ("groundingMetadata/searchEntryPoint/renderedContent", "dropped"),
+    ("groundingMetadata/webSearchQueries/0", "dropped"),
+]
 
 
 def test_metadata_that_citations_cover_completely_is_no_loss():

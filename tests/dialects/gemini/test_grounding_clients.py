@@ -150,9 +150,10 @@ def read_by_google(replies):
     for item in grounding.grounding_supports:
         assert text[item.segment.start_index : item.segment.end_index].decode() == item.segment.text
         assert item.segment.text
+    # The pages that are cited come first, and then the other pages that a search found.
     used = {index for item in grounding.grounding_supports for index in item.grounding_chunk_indices}
-    assert used == set(range(len(grounding.grounding_chunks)))
-    return {chunk.web.uri for chunk in grounding.grounding_chunks}
+    assert used == set(range(len(used)))
+    return {chunk.web.uri for chunk in grounding.grounding_chunks[: len(used)]}
 
 
 class Empty:

@@ -104,7 +104,7 @@ def test_blocks_that_grow_are_encoded_to_the_last_byte():
 '{"type":"content_block_start","index":2,"content_block":{"type":"text","text":""}}'
 '{"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"q\\\\""}}'
 '{"type":"content_block_delta","index":2,"delta":{"type":"citations_delta","citation":{"a":1}}}'
-'{"type":"content_block_delta","index":2,"delta":{"type":"citations_delta","citation":{"type":"web_search_result_location","url":"u","title":null,"cited_text":"","encrypted_index":""}}}'
+'{"type":"content_block_delta","index":2,"delta":{"type":"citations_delta","citation":{"type":"web_search_result_location","url":"u","title":null,"cited_text":"","encrypted_index":"ZHJhZ29tYW4x"}}}'
 '{"type":"content_block_delta","index":2,"delta":{"type":"mood_delta","mood":[1]}}'
 '{"type":"content_block_stop","index":2}'
 '{"type":"content_block_start","index":3,"content_block":{"type":"text","text":""}}'

@@ -256,6 +256,9 @@ def test_items_that_do_not_grow_are_encoded_at_once():
         )
         == """\
 'output_item.added ,"output_index":0,"item":{"type":"web_search_call"}}'
+'web_search_call.in_progress ,"item_id":"","output_index":0}'
+'web_search_call.searching ,"item_id":"","output_index":0}'
+'web_search_call.completed ,"item_id":"","output_index":0}'
 'output_item.done ,"output_index":0,"item":{"type":"web_search_call"}}'
 'output_item.added ,"output_index":1,"item":{"type":"image_generation_call","id":"ig_#0001","status":"completed","result":"AA=="}}'
 'output_item.done ,"output_index":1,"item":{"type":"image_generation_call","id":"ig_#0001","status":"completed","result":"AA=="}}'

@@ -128,6 +128,9 @@ class GeminiChunkReader:
         self.emit_usage()
         if self._sources is not None:
             self._native.update(self._sources.build_fields())
+            search = self._sources.build_search()
+            if search is not None:
+                self.events.extend(replay_part(self._count, search))
         if self._others is not None:
             self._native.update(self._others.build_fields())
         self.events.extend(events.Native(NAME, field, raw) for field, raw in self._native.items())

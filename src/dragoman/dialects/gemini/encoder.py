@@ -9,14 +9,14 @@ from typing import assert_never
 from msgspec import Raw, structs
 
 from dragoman.core import events
-from dragoman.core.parts import AnyPart, Citation, Reasoning, Refusal, Signature, Text, ToolCall
+from dragoman.core.parts import AnyPart, Citation, Reasoning, Refusal, Search, Signature, Text, ToolCall
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.decoder import Encoder
 from dragoman.dialects.gemini import code_assist
 from dragoman.dialects.gemini.errors import build_error
-from dragoman.dialects.gemini.grounding import join_texts, write_grounding
+from dragoman.dialects.gemini.grounding_writer import join_texts, write_grounding
 from dragoman.dialects.gemini.response import build_identity, wrap_reply, write_reply, write_reply_part
 from dragoman.dialects.gemini.wire import NAME
 from dragoman.wire import json
@@ -70,6 +70,7 @@ class GeminiEncoder(Encoder):
         self._sent_parts: list[_StreamedText | AnyPart] = []
         """The parts that were sent, in order."""
         self._has_citations = False
+        self._searches: list[Search] = []
         self._buffered: dict[int, _BufferedPart] = {}
         self._has_content = False
         self._usage: Usage | None = None
@@ -121,6 +122,10 @@ class GeminiEncoder(Encoder):
         return self._head + part + self._tail
 
     def _start(self, index: int, part: AnyPart) -> bytes:
+        if type(part) is Search:
+            if part.dialect != NAME:
+                self._searches.append(part)
+            return b""
         if not isinstance(part, Text | Refusal | Reasoning) or (isinstance(part, Reasoning) and part.redacted):
             self._buffered[index] = _BufferedPart(part)
             return b""
@@ -173,7 +178,7 @@ class GeminiEncoder(Encoder):
                 if not (thinking and item.thought):
                     parts.append(item.build_part())
                 thinking = bool(item.thought) and item.signature is None
-        return write_grounding(join_texts(parts))
+        return write_grounding(join_texts(parts), self._searches)
 
     def _add_field(self, index: int, fields: dict[str, bytes]) -> bytes:
         streamed = self._texts.get(index)
@@ -196,7 +201,8 @@ class GeminiEncoder(Encoder):
 
     def _write_last_chunk(self, finish: Finish) -> bytes:
         parts = [Raw(b'{"text":""}')] if self._has_content else []
-        fields = {**self._write_sources(), **self._fields} if self._has_citations else self._fields
+        has_sources = self._has_citations or self._searches
+        fields = {**self._write_sources(), **self._fields} if has_sources else self._fields
         body = write_reply(parts=parts, finish=finish, usage=self._usage, fields=fields, identity=self._identity)
         if self._uses_envelope:
             body = wrap_reply(body, self._fields)

@@ -1,4 +1,4 @@
-"""Converts Google's grounding and citation metadata to citations of text parts, and back.
+"""Reads Google's grounding and citation metadata: citations of text parts, and the web search that was run.
 
 Rules: Google counts UTF-8 bytes, the core counts characters of the cited text. The metadata itself is kept whole as an
 extra field of the reply and is rendered unchanged for Gemini clients, so citations from Gemini are read from it and
@@ -8,16 +8,16 @@ of citations are appended. Metadata is read once, and a mention is processed whe
 in the length of the reply and the number of sources.
 """
 
+import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from heapq import heappop, heappush
 from itertools import accumulate, islice
-from typing import Any
 
 from msgspec import Raw, Struct, structs
 
-from dragoman.core.parts import AnyPart, Citation, Text
+from dragoman.core.parts import Citation, FoundPage, Search
 from dragoman.dialects.gemini.wire import CITATIONS, GROUNDING, NAME, GroundingChunk, Segment, Source
 from dragoman.wire import json
 from dragoman.wire.lookup import find_leaves
@@ -27,6 +27,7 @@ GROUNDING_FIELD = "/candidates/0/groundingMetadata"
 CITATION_FIELD = "/candidates/0/citationMetadata"
 _LISTS = ("citations", "citationSources", "citation_sources")
 _SOURCE_MEMBERS = frozenset({"groundingChunks", "groundingSupports", "grounding_chunks", "grounding_supports"})
+_SEARCH_LEAF = re.compile(r"/websearchqueries/\d+$|/groundingchunks/\d+/web/(?:uri|title)$")
 _SEARCH_DISTANCE = 4096
 """The quoted text is searched at most this many characters from Google's offsets, which may be wrong."""
 
@@ -241,6 +242,11 @@ class SourceReader:
         """Return the merged metadata by pointer."""
         return {field: metadata.build() for field, metadata in self._metadata.items()}
 
+    def build_search(self) -> Search | None:
+        """Return the web search that the grounding metadata shows; None if there was none."""
+        metadata = self._metadata.get(GROUNDING_FIELD)
+        return None if metadata is None else read_search(metadata.build())
+
     def build_citations(self, index: int, *, last: bool) -> list[Citation]:
         """Return the citations of text part `index`, which ends now; `last` if the reply ends with it."""
         offsets = self._offsets
@@ -251,7 +257,7 @@ class SourceReader:
         if not mentions:
             return []
         text = "".join(self._pieces[begin:])
-        text_offsets = _list_byte_offsets(text)
+        text_offsets = list_byte_offsets(text)
         citations: dict[Citation, list[str]] = {}
         for start, mention in mentions:
             citation = _build_citation(mention, text, text_offsets, start - offsets[begin])
@@ -311,7 +317,7 @@ def _find_nearest(text: str, quote: str, near: int) -> int:
     return before if near - before <= after - near else after
 
 
-def _list_byte_offsets(text: str) -> list[int]:
+def list_byte_offsets(text: str) -> list[int]:
     """Return the start byte of each character, and the total size in bytes."""
     if text.isascii():
         return list(range(len(text) + 1))
@@ -323,76 +329,28 @@ def _find_character(offsets: list[int], byte: int) -> int:
     return min(bisect_right(offsets, byte) - 1, len(offsets) - 1)
 
 
-def is_cited(part: AnyPart) -> bool:
-    """Return whether a part has citations from another dialect, for which grounding metadata must be written."""
-    if type(part) is not Text or not part.citations:
-        return False
-    return any(citation.url and citation.dialect != NAME for citation in part.citations)
+def read_search(raw: bytes) -> Search | None:
+    """Return the web search of grounding metadata, with its queries and pages.
 
-
-def join_texts(parts: Iterable[AnyPart]) -> list[AnyPart]:
-    """Join adjacent texts, because most clients count offsets from the start of the whole text."""
-    kept: list[AnyPart] = []
-    run: list[Text] = []
-    for part in parts:
-        if run and not _can_join(run[-1], part):
-            kept.append(_join_run(run))
-            run = []
-        if isinstance(part, Text):
-            run.append(part)
-        else:
-            kept.append(part)
-    return [*kept, _join_run(run)] if run else kept
-
-
-def _can_join(previous: Text, part: AnyPart) -> bool:
-    return isinstance(part, Text) and previous.signature is None and previous.extras is None and part.extras is None
-
-
-def _join_run(run: list[Text]) -> Text:
-    """Join adjacent texts into one, with the signature of the last."""
-    citations: list[Citation] = []
-    size = 0
-    for text in run:
-        citations.extend(_shift_citations(text, size))
-        size += len(text.text)
-    return structs.replace(run[-1], text="".join(text.text for text in run), citations=tuple(citations))
-
-
-def _shift_citations(text: Text, begin: int) -> tuple[Citation, ...]:
-    """Return the citations of a text at offset `begin` of a joined text; one without a span covers the whole text."""
-    size = len(text.text)
-    shifted: list[Citation] = []
-    for citation in text.citations:
-        start = min(max(citation.start or 0, 0), size)
-        end = size if citation.end is None else min(max(citation.end, 0), size)
-        if start >= end:
-            start, end = 0, size
-        shifted.append(structs.replace(citation, start=begin + start, end=begin + end))
-    return tuple(shifted)
-
-
-def write_grounding(parts: Iterable[AnyPart]) -> dict[str, bytes]:
-    """Return the groundingMetadata field for parts whose adjacent texts have been joined, as clients number them."""
-    pages: dict[str, dict[str, str]] = {}
-    numbers: dict[str, int] = {}
-    supports: dict[tuple[int, int, int], tuple[dict[str, Any], dict[int, None]]] = {}
-    for position, part in enumerate(parts):
-        if not isinstance(part, Text) or not is_cited(part):
-            continue
-        offsets = _list_byte_offsets(part.text)
-        for citation in part.citations:
-            if not citation.url or citation.dialect == NAME:
-                continue
-            number = numbers.setdefault(citation.url, len(numbers))
-            page = pages.setdefault(citation.url, {"uri": citation.url})
-            if citation.title:
-                page.setdefault("title", citation.title)
-            first, last = citation.start or 0, citation.end or 0
-            segment: dict[str, Any] = {"partIndex": position} if position else {}
-            segment |= {"startIndex": offsets[first], "endIndex": offsets[last], "text": part.text[first:last]}
-            _, indices = supports.setdefault((position, first, last), (segment, {}))
-            indices[number] = None
-    chunks = [{"web": page} for page in pages.values()]
-    rows = [{"segment": segment, "groundingChunkIndices": list(indices)} for segment, indices in supports.values()]
-    return {GROUNDING_FIELD: json.encode({"groundingChunks": chunks, "groundingSupports": rows})}
+    Returns None if it has no queries: pages that the user named, and documents, are sources without a search.
+    """
+    try:
+        metadata, _ = GROUNDING.read(raw)
+    except json.Malformed:
+        return None
+    queries = tuple(query for query in metadata.web_search_queries or () if query)
+    if not queries:
+        return None
+    chunks = enumerate(metadata.grounding_chunks or ())
+    pages = [(at, chunk.web) for at, chunk in chunks if chunk.web is not None and chunk.web.uri]
+    leaves = find_leaves(raw, GROUNDING_FIELD)
+    return Search(
+        where=GROUNDING_FIELD,
+        dialect=NAME,
+        queries=queries,
+        pages=tuple(
+            FoundPage(page.uri or "", page.title or "", where=f"{GROUNDING_FIELD}/groundingChunks/{at}/web")
+            for at, page in pages
+        ),
+        places=tuple(leaf for leaf in leaves if _SEARCH_LEAF.search(fold_case(leaf))),
+    )

@@ -191,7 +191,7 @@ def write_part(part: AnyPart) -> Written | None:
     written: dict[str, Any] | None
     written = {"text": part.text} if isinstance(part, Text) and part.text else _write_content(part)
     if written is None:
-        return Raw(part.raw) if isinstance(part, Opaque) and part.dialect == NAME else None
+        return Raw(part.raw) if isinstance(part, Opaque) and part.dialect == NAME and part.raw else None
     if part.spelling and NOT_A_THOUGHT in part.spelling and "thought" not in written:
         written["thought"] = False
     if part.signature is not None:

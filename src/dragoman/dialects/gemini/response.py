@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, Raw, structs
 from msgspec.json import Decoder
 
-from dragoman.core.parts import AnyPart, Reasoning, Signature, Text, ToolCall
+from dragoman.core.parts import AnyPart, Reasoning, Search, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response, Usage
@@ -23,7 +23,7 @@ from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import code_assist
 from dragoman.dialects.gemini.decoder import GeminiChunkReader
 from dragoman.dialects.gemini.finish import build_usage, read_block_reason, read_finish, write_finish, write_usage
-from dragoman.dialects.gemini.grounding import is_cited, join_texts, write_grounding
+from dragoman.dialects.gemini.grounding_writer import join_texts, needs_grounding, write_grounding
 from dragoman.dialects.gemini.parts import Written, write_part
 from dragoman.dialects.gemini.wire import ISSUER, NAME, Camel, UsageMetadata
 from dragoman.wire import json
@@ -166,10 +166,12 @@ def build_response(response: Response, request: Request | None) -> bytes:
 
 def _write_parts(parts: tuple[AnyPart, ...]) -> tuple[list[Written], dict[str, bytes]]:
     """Render the parts of a reply; also return the field with their grounding metadata."""
-    if not any(map(is_cited, parts)):
+    if not any(map(needs_grounding, parts)):
         return [written for part in parts if (written := write_reply_part(part)) is not None], {}
-    pairs = [(part, written) for part in join_texts(parts) if (written := write_reply_part(part)) is not None]
-    return [written for _, written in pairs], write_grounding(part for part, _ in pairs)
+    searches = [part for part in parts if isinstance(part, Search)]
+    others = [part for part in parts if not isinstance(part, Search)]
+    pairs = [(part, written) for part in join_texts(others) if (written := write_reply_part(part)) is not None]
+    return [written for _, written in pairs], write_grounding((part for part, _ in pairs), searches)
 
 
 def write_reply_part(part: AnyPart) -> Written | None:

@@ -222,6 +222,7 @@ class GroundingMetadata(Camel):
 
     grounding_chunks: list[GroundingChunk] | None = None
     grounding_supports: list[GroundingSupport] | None = None
+    web_search_queries: list[str] | None = None
 
 
 class CitationSource(Camel):

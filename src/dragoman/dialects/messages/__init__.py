@@ -24,7 +24,7 @@ from dragoman.dialects.messages.fields import POINTERS
 from dragoman.dialects.messages.remote import REMOTE
 from dragoman.dialects.messages.renderer import render_request, write_tools
 from dragoman.dialects.messages.request import parse_request, read_tools
-from dragoman.dialects.messages.response import build_response, parse_response
+from dragoman.dialects.messages.response import build_response, parse_response, repeats_count
 from dragoman.dialects.messages.traits import ROWS, respell_model
 from dragoman.dialects.messages.wire import ISSUER, NAME
 from dragoman.dialects.record import CallPlace, Dialect, ReplyCapabilities, TokenCountFormat
@@ -108,6 +108,10 @@ DIALECT = Dialect(
         citations=True,
         citation_facts=frozenset({"quote"}),
         stop_sequence=True,
+        searches=True,
+        search_titles=True,
+        block_citations=True,
+        counts=frozenset({"cached", "cache_written", "reasoning", "searches"}),
         namespaces=True,
         tool_search=True,
         finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused", "paused"}),
@@ -121,6 +125,7 @@ DIALECT = Dialect(
         "finish.reason": ("/stop_reason",),
         "usage": ("/usage",),
         "usage.cache_written": ("/usage/cache_creation_input_tokens",),
+        "usage.searches": ("/usage/server_tool_use/web_search_requests",),
         "finish.sequence": ("/stop_sequence",),
     },
     mapped_finishes=frozenset({"end_turn", "stop_sequence", "max_tokens", "tool_use", "refusal", "pause_turn"}),
@@ -143,7 +148,9 @@ DIALECT = Dialect(
     implied_replies=compat.IMPLIED_REPLIES,
     informational=compat.INFORMATIONAL,
     informational_replies=compat.INFORMATIONAL_REPLIES,
+    repeats_count=repeats_count,
     vendor_tools=compat.VENDOR_TOOLS,
+    search_settings=compat.SEARCH_SETTINGS,
     is_hosted=compat.is_hosted,
     declare_client_tool=declare_client_tool,
 )

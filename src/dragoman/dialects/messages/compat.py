@@ -52,6 +52,8 @@ INFORMATIONAL = {
 INFORMATIONAL_REPLIES = {
     "/usage": reasons.DETAILED_COUNT,
     "/container": reasons.VENDOR_STORE,
+    "/content/#/content/#/encrypted_content": reasons.VENDOR_ENCRYPTED,
+    "/content/#/citations/#/encrypted_index": reasons.VENDOR_ENCRYPTED,
     "/context_management": "an account of what the vendor removed from its own prompt",
 }
 """Reply fields whose loss is informational."""
@@ -78,6 +80,18 @@ VENDOR_TOOLS = {
     ),
 }
 """Anthropic's web search, web fetch, code execution and tool search."""
+
+SEARCH_SETTINGS = {
+    "allowed_domains": "/allowed_domains",
+    "blocked_domains": "/blocked_domains",
+    "place": "/user_location/type",
+    "city": "/user_location/city",
+    "region": "/user_location/region",
+    "country": "/user_location/country",
+    "timezone": "/user_location/timezone",
+    "max_uses": "/max_uses",
+}
+"""The settings of its web search."""
 
 
 _HOSTED = frozenset(

@@ -11,7 +11,7 @@ from typing import assert_never, cast
 from msgspec import structs
 
 from dragoman.core import events
-from dragoman.core.parts import Opaque, Reasoning, Signature, Text, ToolCall
+from dragoman.core.parts import Opaque, Reasoning, Search, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.stream import replay_part
 from dragoman.dialects.decoder import FrameDecoder
@@ -19,6 +19,7 @@ from dragoman.dialects.messages.decoder_state import OpenBlock, UsageTotals
 from dragoman.dialects.messages.errors import read_error_event
 from dragoman.dialects.messages.parts import read_citation, read_part
 from dragoman.dialects.messages.response import complete_call, drop_nulls, parse_response, read_finish, require_name
+from dragoman.dialects.messages.searches import read_web_search
 from dragoman.dialects.messages.tool_search import read_search
 from dragoman.dialects.messages.wire import (
     ISSUER,
@@ -177,7 +178,10 @@ class MessagesDecoder(FrameDecoder):
                 block.index = self._count
                 self._count += 1
                 raw = block.complete(part.raw)
-                part = part if raw is part.raw else read_search(structs.replace(part, raw=raw))
+                if type(part) is Search:  # its query comes in deltas
+                    part = read_web_search(raw, part.where) or part
+                elif raw is not part.raw:
+                    part = read_search(structs.replace(part, raw=raw))
                 yield events.PartStarted(block.index, part)
             case ToolCall():
                 streamed = "".join(block.fragments or ())

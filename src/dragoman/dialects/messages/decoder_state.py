@@ -73,6 +73,7 @@ class UsageTotals:
 
     def __init__(self) -> None:
         self._counts = UsageShape()
+        self._searches: int | None = None
         self._fields: dict[str, bytes] = {}
 
     def update(self, usage: UsageShape, unread: Unread | None, where: str) -> Usage:
@@ -84,5 +85,8 @@ class UsageTotals:
         update = read_usage(usage, unread.take(where) if unread is not None else None)
         if update.extras is not None:
             self._fields.update(update.extras.fields)
+        if update.searches is not None:
+            self._searches = update.searches
         totals = read_usage(self._counts, None)
-        return structs.replace(totals, extras=Extras(NAME, dict(self._fields)) if self._fields else None)
+        extras = Extras(NAME, dict(self._fields)) if self._fields else None
+        return structs.replace(totals, searches=self._searches, extras=extras)

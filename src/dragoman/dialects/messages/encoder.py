@@ -11,7 +11,7 @@ from typing import Any, assert_never
 from msgspec import Raw
 
 from dragoman.core import events
-from dragoman.core.parts import AnyPart, Reasoning, Refusal, Text, ToolCall, ToolSearch
+from dragoman.core.parts import AnyPart, Reasoning, Refusal, Search, Text, ToolCall, ToolSearch
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
@@ -20,6 +20,7 @@ from dragoman.dialects.decoder import Encoder
 from dragoman.dialects.messages.errors import render_error_body
 from dragoman.dialects.messages.parts import write_citation, write_part
 from dragoman.dialects.messages.response import ensure_reply_id, write_finish, write_usage
+from dragoman.dialects.messages.searches import write_web_search
 from dragoman.dialects.messages.wire import NAME, TextBlock, ThinkingBlock, ToolUseBlock
 from dragoman.wire.json import decode_object, encode, one_line
 from dragoman.wire.shape import Wire
@@ -107,12 +108,21 @@ class MessagesEncoder(Encoder):
             case _:
                 block = write_part(part)
                 if block is None:
-                    return b""
+                    return (
+                        b"".join(map(self._write_search_block, write_web_search(part))) if type(part) is Search else b""
+                    )
                 if isinstance(part, ToolSearch) and part.dialect != NAME:
                     return self._write_server_call(encode(block))
-                frames = _START % self._count + one_line(encode(block)) + b"}\n\n" + _STOP % self._count
-                self._count += 1
-                return frames
+                return self._write_whole(encode(block))
+
+    def _write_whole(self, block: bytes) -> bytes:
+        frames = _START % self._count + one_line(block) + b"}\n\n" + _STOP % self._count
+        self._count += 1
+        return frames
+
+    def _write_search_block(self, block: Raw) -> bytes:
+        is_call = "input" in decode_object(block)
+        return self._write_server_call(bytes(block)) if is_call else self._write_whole(bytes(block))
 
     def _write_server_call(self, block: bytes) -> bytes:
         """Render a call of a tool that the vendor runs; clients read its input from deltas."""
@@ -171,9 +181,7 @@ class MessagesEncoder(Encoder):
         fields = own_extras(part, NAME)
         body = encode({"type": "redacted_thinking", "data": self._signature})
         block = one_line(graft(body, fields)) if fields else body
-        written = _START % self._count + block + b"}\n\n" + _STOP % self._count
-        self._count += 1
-        return written
+        return self._write_whole(block)
 
     def _finish(self, finish: Finish) -> bytes:
         try:

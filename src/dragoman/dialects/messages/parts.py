@@ -24,13 +24,16 @@ from dragoman.core.parts import (
     Plain,
     Reasoning,
     Refusal,
+    Search,
     Signature,
     Stored,
     Text,
     ToolCall,
     ToolResult,
 )
+from dragoman.core.searches import GENERATED_MARK
 from dragoman.core.value import Extras, own_extras
+from dragoman.dialects.messages.searches import read_web_search, write_web_search
 from dragoman.dialects.messages.text_blocks import read_texts
 from dragoman.dialects.messages.tool_search import write_search
 from dragoman.dialects.messages.wire import (
@@ -87,7 +90,9 @@ def _take_unread(unread: Unread | None, where: str) -> Fields:
 
 def _read_unknown(block: Unknown, where: str, unread: Unread | None) -> Opaque:
     del unread
-    return read_texts(Opaque(where=where, dialect=NAME, raw=bytes(block.raw)), _read_content)
+    raw = bytes(block.raw)
+    found = read_web_search(raw, where) if b'"web_search' in raw else None
+    return found or read_texts(Opaque(where=where, dialect=NAME, raw=raw), _read_content)
 
 
 def _read_text(block: TextBlock, where: str, unread: Unread | None) -> Text:
@@ -248,7 +253,7 @@ def write_citation(citation: Citation) -> Raw | None:
         "url": citation.url,
         "title": citation.title or None,
         "cited_text": citation.quote,
-        "encrypted_index": "",
+        "encrypted_index": GENERATED_MARK,
     }
     return Raw(encode(members))
 
@@ -266,7 +271,14 @@ def write_part(part: AnyPart) -> Wire | Raw | None:
 
 def write_parts(parts: Iterable[AnyPart]) -> list[Wire | Raw]:
     """Write the blocks of all parts that Messages can express."""
-    return [block for part in parts if (block := write_part(part)) is not None]
+    blocks: list[Wire | Raw] = []
+    for part in parts:
+        block = write_part(part)
+        if block is not None:
+            blocks.append(block)
+        elif type(part) is Search:
+            blocks += write_web_search(part)
+    return blocks
 
 
 def _write_block(part: AnyPart) -> Wire | None:  # one case for each kind of part

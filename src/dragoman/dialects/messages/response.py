@@ -22,7 +22,7 @@ from dragoman.dialects.messages.wire import (
     ReplyShape,
     UsageShape,
 )
-from dragoman.wire.json import Malformed, decode_object, encode
+from dragoman.wire.json import Malformed, as_object, decode_object, encode, peek
 from dragoman.wire.shape import Shape, get_raw_members
 from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unread
@@ -49,6 +49,7 @@ _STOP_REASONS: dict[FinishReason, str] = {
 }
 _OVERRIDDEN_BY_CALLS = ("stop", "paused", "other")
 _NULL = b"null"
+_SERVER_TOOLS = "/server_tool_use"
 
 
 def parse_response(body: bytes) -> Response:
@@ -135,8 +136,20 @@ def read_usage(shape: UsageShape, unread: dict[str, bytes] | None) -> Usage:
         cached=cached,
         cache_written=written,
         reasoning=None if shape.output_tokens_details is None else shape.output_tokens_details.thinking_tokens,
+        searches=_read_search_count(shape.server_tool_use) if shape.server_tool_use else None,
         extras=build_extras(drop_nulls(fields)),
     )
+
+
+def _read_search_count(counts: Raw) -> int | None:
+    count = as_object(peek(counts)).get("web_search_requests")
+    return count if type(count) is int else None
+
+
+def repeats_count(field: str, raw: bytes, usage: Usage) -> bool:
+    """Return whether the counts of server tools have only the number of searches."""
+    counts = {name: count for name, count in as_object(peek(raw)).items() if count}
+    return field == _SERVER_TOOLS and counts == {"web_search_requests": usage.searches}
 
 
 def write_usage(usage: Usage | None) -> Any:
@@ -147,6 +160,8 @@ def write_usage(usage: Usage | None) -> Any:
     details = None if usage.reasoning is None else OutputDetails(usage.reasoning)
     shape = UsageShape(max(uncached, 0), usage.output or 0, usage.cache_written, usage.cached, details)
     fields = own_extras(usage, NAME)
+    if usage.searches and _SERVER_TOOLS not in (fields or {}):
+        shape.server_tool_use = Raw(encode({"web_search_requests": usage.searches, "web_fetch_requests": 0}))
     return Raw(graft(encode(shape), fields)) if fields else shape
 
 

@@ -15,7 +15,7 @@ from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import set_member
 
-_ITEM_IDS = r"(?:msg|fco?|ctco?|at|l?sho?|apco?|tsc|tso|cuo?)_[\w-]+"
+_ITEM_IDS = r"(?:msg|ws|fco?|ctco?|at|l?sho?|apco?|tsc|tso|cuo?)_[\w-]+"
 """Ids that OpenAI generates for items; ids that a client generates have another form."""
 IMPLIED = {
     "/include/#": Implied(("reasoning.encrypted_content",), "encrypted reasoning from the target is returned anyway"),
@@ -106,6 +106,17 @@ VENDOR_TOOLS = {
     "programs": VendorTool(("programmatic_tool_calling",), b'{"type":"programmatic_tool_calling"}'),
 }
 """Hosted tools that other vendors have too, and programs that call tools."""
+
+SEARCH_SETTINGS = {
+    "allowed_domains": "/filters/allowed_domains",
+    "place": "/user_location/type",
+    "city": "/user_location/city",
+    "region": "/user_location/region",
+    "country": "/user_location/country",
+    "timezone": "/user_location/timezone",
+    "context_size": "/search_context_size",
+}
+"""The settings of its web search."""
 
 
 _HOSTED = frozenset(

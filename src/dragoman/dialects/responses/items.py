@@ -19,6 +19,7 @@ from dragoman.core.request import Message, Role
 from dragoman.core.value import own_extras
 from dragoman.dialects.responses.client_items import read_client_item, write_client_call, write_client_result
 from dragoman.dialects.responses.parts import PART, build_extras, read_contents, write_contents
+from dragoman.dialects.responses.searches import read_web_search
 from dragoman.dialects.responses.tool_search import SEARCH_KINDS, read_search, write_search
 from dragoman.dialects.responses.wire import ISSUER, NAME, ContentPart, ReasoningText, WireItem, decode_known
 from dragoman.wire import json
@@ -258,8 +259,7 @@ def _read_opaque(raw: Raw, where: str) -> Message:
     kind = str(item_type or REFERENCE)
     refers = "/id" if kind == REFERENCE and not _is_reasoning_id(members.get("id")) else ""
     part = Opaque(where=where, extras=extras, dialect=NAME, raw=bytes(raw), declares=declares, refers=refers)
-    if kind in SEARCH_KINDS:
-        part = read_search(part)
+    part = read_search(part) if kind in SEARCH_KINDS else read_web_search(part.raw, where) or part
     return Message(where=where, spelling="item", role=_find_role(kind), parts=(part,))
 
 

@@ -22,6 +22,7 @@ from dragoman.core.parts import (
     Opaque,
     Reasoning,
     Refusal,
+    Search,
     Text,
     ToolCall,
     ToolSearch,
@@ -44,6 +45,7 @@ from dragoman.dialects.responses.parts import (
     read_contents,
     write_citations,
 )
+from dragoman.dialects.responses.searches import read_web_search, write_web_search
 from dragoman.dialects.responses.tool_search import CALL_PREFIX, OUTPUT_PREFIX, read_search, write_search
 from dragoman.dialects.responses.wire import NAME, WireItem
 from dragoman.wire import json
@@ -63,7 +65,9 @@ def read_output(raw: Raw | bytes, where: str) -> list[AnyPart]:
     if parts is not None:
         return parts
     part = Opaque(where=where, dialect=NAME, raw=bytes(raw))
-    return [read_search(part) if b"tool_search_" in part.raw else part]
+    if b"tool_search_" in part.raw:
+        return [read_search(part)]
+    return [read_web_search(part.raw, where) or part]
 
 
 def read_known(item: WireItem, where: str, unread: Unread | None) -> list[AnyPart] | None:
@@ -130,6 +134,7 @@ _PREFIXES: dict[type[AnyPart], str] = {
     ToolCall: "fc_",
     Reasoning: "rs_",
     Media: "ig_",
+    Search: "ws_",
     ToolSearch: CALL_PREFIX,
     FoundTools: OUTPUT_PREFIX,
 }
@@ -190,8 +195,12 @@ def write_item(part: AnyPart, item_id: str) -> Any:
             return write_call(part, "completed" if complete else "incomplete", item_id)
         case Reasoning():
             return write_reasoning(part, item_id)
-        case Opaque(dialect=dialect, raw=raw):
-            return Raw(raw) if dialect == NAME else write_search(part, item_id)
+        case Opaque(dialect=dialect, raw=raw) if dialect == NAME:
+            return Raw(raw)
+        case Search():
+            return write_web_search(part, item_id)
+        case Opaque():
+            return write_search(part, item_id)
         case Media(kind="image", source=Inline(data=data)):
             return {"type": "image_generation_call", "id": item_id, "status": "completed", "result": data}
         case _:

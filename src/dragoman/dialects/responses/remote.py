@@ -16,11 +16,14 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.core.value import Extras
 from dragoman.dialects.record import APPROVED, DENIED, RemoteToolFormat, RequestedServer
+from dragoman.dialects.responses.searches import ITEM_TYPE, render_progress
 from dragoman.dialects.responses.wire import NAME
 from dragoman.wire import json
 
 _NAME_SEPARATOR = "__"
 _MCP_TYPE_PREFIX = b'"mcp_'
+_WITH_PROGRESS = (_MCP_TYPE_PREFIX, ITEM_TYPE)
+"""Bytes of items that have progress events."""
 
 
 class _Filter(Struct):
@@ -335,7 +338,7 @@ def render_progress_events(raw: bytes, index: int) -> tuple[bytes, list[tuple[st
 
     An item of another type is returned unchanged, without events.
     """
-    members = json.decode_object(raw) if _MCP_TYPE_PREFIX in raw else {}
+    members = json.decode_object(raw) if any(kind in raw for kind in _WITH_PROGRESS) else {}
     kind = json.decode(members["type"]) if "type" in members else ""
     location = b',"item_id":%b,"output_index":%d' % (bytes(members.get("id", b'""')), index)
     match kind:
@@ -354,6 +357,8 @@ def render_progress_events(raw: bytes, index: int) -> tuple[bytes, list[tuple[st
                 ("response.mcp_list_tools.in_progress", location),
                 (f"response.mcp_list_tools.{_find_outcome_suffix(members)}", location),
             ]
+        case "web_search_call":
+            return render_progress(members, location)
         case _:
             return raw, []
 

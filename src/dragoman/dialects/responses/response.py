@@ -8,7 +8,7 @@ requires, and echoes the client's request if there is one.
 from collections.abc import Iterable
 from typing import Any, assert_never
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 from msgspec.json import Decoder
 
 from dragoman.core.parts import AnyPart, Refusal, ToolCall
@@ -20,6 +20,7 @@ from dragoman.dialects.responses.errors import read_error, write_error
 from dragoman.dialects.responses.output import read_known, read_output, write_output
 from dragoman.dialects.responses.parts import build_extras
 from dragoman.dialects.responses.renderer import find_leading_instructions, write_settings
+from dragoman.dialects.responses.searches import TOOL_USAGE, read_count, write_count
 from dragoman.dialects.responses.wire import (
     NAME,
     InputDetails,
@@ -196,6 +197,8 @@ def read_head(members: dict[str, Raw]) -> Head:
         if raw != _NULL:
             # An identifier needs no escaping in a pointer.
             fields[f"/{name if name.isidentifier() else pointer.escape(name)}"] = bytes(raw)
+    if head.usage is not None and TOOL_USAGE in fields:
+        head.usage = structs.replace(head.usage, searches=read_count(fields[TOOL_USAGE]))
     return head
 
 
@@ -375,6 +378,8 @@ def write_end(members: dict[str, Any], outcome: Outcome, output: list[Any], usag
         members["error"] = {"code": error["code"] or "server_error", "message": error["message"]}
     if usage is not None:
         members["usage"] = write_usage(usage)
+        if usage.searches:
+            members["tool_usage"] = write_count(usage.searches)
 
 
 def encode_with_fields(members: dict[str, Any], own: dict[str, bytes]) -> bytes:

@@ -52,7 +52,12 @@ _RESPONSES = Traits(
     unkept=_NOT_STORED,
     continues=True,
 )
-_RESPONSES_GPT = structs.replace(_RESPONSES, tools_max=128, media=frozenset({"image", "document"}))
+_RESPONSES_GPT = structs.replace(
+    _RESPONSES,
+    tools_max=128,
+    media=frozenset({"image", "document"}),
+    search_fields=(("/include", b'["web_search_call.action.sources"]'),),
+)
 _RESPONSES_REASONING = structs.replace(
     _RESPONSES_GPT,
     sampling=frozenset({"max_tokens"}),

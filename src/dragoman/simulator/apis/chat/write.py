@@ -125,7 +125,7 @@ def _render_function_call(call: Call) -> Json:
 def _render_annotations(answer: Answer) -> list[Json]:
     """Return the citations of web pages, each with the position of its quote in the text."""
     written: list[Json] = []
-    for source in answer.sources:
+    for source in filter(lambda source: source.quote, answer.sources):
         start = answer.text.find(source.quote)
         end = start + len(source.quote) if start >= 0 else len(answer.text)
         place = {"start_index": max(start, 0), "end_index": end}

@@ -202,7 +202,7 @@ def _split_citations(text: str, sources: tuple[AnswerSource, ...], meta: ReplyMe
     """
     rest = text
     for number, source in enumerate(sources):
-        before, quoted, after = rest.partition(source.quote)
+        before, quoted, after = rest.partition(source.quote) if source.quote else (rest, "", "")
         if not quoted:
             continue
         if before.strip():

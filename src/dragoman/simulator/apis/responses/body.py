@@ -163,6 +163,9 @@ _SHELL_OUTPUT = [{"stdout": str, "stderr": str, "outcome": _OUTCOME}]
 _SHELL_ACTION = {"commands": [str], "timeout_ms?": int, "max_output_length?": int}
 _PATCH = {"call_id": _CALL_ID, "id?": _ID, **_CALLER}
 _TOOL_SEARCH = {"call_id?": _CALL_ID, "execution?": _EXECUTION, **_KEPT}
+_SEARCH_SOURCES = [TaggedUnion("type", {"url": {"url": str}, "api": {"name": str}}, default="url")]
+_SEARCH_QUERY = {"query?": str, "queries?": [str], "sources?": _SEARCH_SOURCES}
+_SEARCH_ACTIONS = {"search": _SEARCH_QUERY, "open_page": {"url?": str}, "find_in_page": {"url": str, "pattern": str}}
 ITEMS = TaggedUnion(
     "type",
     {
@@ -188,7 +191,7 @@ ITEMS = TaggedUnion(
             "encrypted_content?": str,
             **_KEPT,
         },
-        "web_search_call": {"id": _ID, "action?": dict, "status?": _SEARCH_STATUS},
+        "web_search_call": {"id": _ID, "action?": TaggedUnion("type", _SEARCH_ACTIONS), "status?": _SEARCH_STATUS},
         "file_search_call": {"id": _ID, "queries": [str], "status?": _SEARCH_STATUS, "results?": [dict]},
         "code_interpreter_call": {
             "id": _ID,

@@ -123,7 +123,7 @@ def _add_text(reply: _ReplyBuilder, answer: Answer) -> None:
 
 def _iterate_citations(answer: Answer) -> Iterator[Json]:
     for source in answer.sources:
-        start = answer.text.find(source.quote)
+        start = answer.text.find(source.quote) if source.quote else -1
         if start >= 0:
             yield {
                 "type": "url_citation",
