@@ -125,7 +125,7 @@ def _gateway(config: Path) -> Generator[str]:
 def _assert_all_answered(log: Path, simulator: Simulated, apis: set[str]) -> None:
     exchanges: list[dict[str, Any]] = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     assert exchanges
-    bad = [line for line in exchanges if line.get("outcome") != "answered"]
+    bad = [line for line in exchanges if line.get("event") != "note" and line.get("outcome") != "answered"]
     assert not bad
     asked = [seen for seen in simulator.requests if seen.method == "POST"]
     assert [(seen.target, seen.rule) for seen in asked if seen.status != 200] == []
