@@ -6,12 +6,14 @@ is translated for most upstreams. Hashes of tools are printed in the format of `
 """
 
 import contextlib
+import re
 import time
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from fnmatch import fnmatchcase
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.config import Config, UpstreamTable
 from dragoman.core.problems import Kind, Problem
@@ -27,7 +29,7 @@ from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.upstream_connection import ConnectionFailure, UntrustedCertificate
 from dragoman.interpreter.response import translate_response
 from dragoman.mcp.client import Servers, ServerStatus, open_servers
-from dragoman.server.services import open_upstream
+from dragoman.server.services import find_text_calls, open_upstream
 from dragoman.tools.handler import NAMESPACE_SEPARATOR
 from dragoman.upstreams.registry import KINDS
 from dragoman.upstreams.upstream import Upstream
@@ -53,8 +55,11 @@ _REMEDIES: Mapping[Kind, str] = {
     "overloaded": "the upstream is overloaded: try again later",
     "timeout": "try again with a longer --timeout; check the status of the upstream",
     "unreachable": "check base_url in [upstreams.{name}], the network and HTTPS_PROXY",
+    "unsupported": 'if the model has no tools, set text_calls = "json" in [upstreams.{name}]',
     "malformed_reply": "the server does not have this API: check kind and base_url in [upstreams.{name}]",
 }
+_NO_TOOLS = re.compile(r"not support\w*\b.*\b(?:tools?|function)\b|\b(?:tools?|function)\b.*not support", re.IGNORECASE)
+"""How servers of open models reject a request with tools."""
 _CODES: Mapping[str, str] = {"credentials": "check the key or credentials in [upstreams.{name}]"}
 
 
@@ -176,7 +181,12 @@ class _UpstreamChecker:
     async def _check_round_trip(self, upstream: Upstream, model: str) -> Check:
         self._start_time = time.monotonic()
         try:
-            detail = await run_round_trip(Target(upstream, model, self._deadlines), self._client)
+            patterns = find_text_calls(self._config).get(self._name, {})
+            target = Target(upstream, model, self._deadlines)
+            pattern = next((pattern for pattern in patterns if fnmatchcase(model, pattern)), None)
+            if pattern is not None:
+                target = structs.replace(target, text_calls=patterns[pattern])
+            detail = await run_round_trip(target, self._client)
         except Problem as problem:
             return self._build_problem("tool round trip", problem, model)
         return self._build_success("tool round trip", detail, model)
@@ -202,7 +212,8 @@ class _UpstreamChecker:
             return self._build_failure(
                 check, str(problem), 'install the missing package: pip install "dragoman[google]"'
             )
-        remedy = _CODES.get(problem.code or "") or _REMEDIES.get(problem.kind, "see the message of the upstream")
+        kind = "unsupported" if model and _NO_TOOLS.search(problem.message) else problem.kind
+        remedy = _CODES.get(problem.code or "") or _REMEDIES.get(kind, "see the message of the upstream")
         return self._build_failure(check, problem.message, remedy, model)
 
     def _build_check(self, check: str, model: str, *, ok: bool, detail: str, remedy: str = "") -> Check:

@@ -4,12 +4,16 @@ import json
 import re
 import socket
 import sys
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from dragoman.cli import main
 from dragoman.simulator.runner import in_thread
+from dragoman.simulator.script import read_script
 
 KINDS = {
     "gem": 'kind = "gemini"\napi_key = "k"\n',
@@ -32,6 +36,34 @@ def write(tmp_path, base_url, names, models=""):
     file = tmp_path / "dragoman.toml"
     file.write_text("\n".join([*tables, models]))
     return str(file)
+
+
+@contextmanager
+def reject_all(body):
+    """Run a server that rejects every request; yield its URL."""
+
+    class Rejecting(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["content-length"] or 0))
+            self.send_response(400)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST  # noqa: N815  the name that http.server calls
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Rejecting)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def run_doctor(capsys, *arguments):
@@ -97,12 +129,32 @@ def test_each_trouble_has_its_remedy(tmp_path, capsys, model, words):
 def test_a_model_that_does_not_call_the_tool_is_reported(tmp_path, capsys):
     script = tmp_path / "script.toml"
     script.write_text('[[step]]\ntext = "no tools for me"\n')
-    from dragoman.simulator.script import read_script
-
     with in_thread(script=read_script(script)) as simulator:
         code, checks = run_doctor(capsys, "--config", write(tmp_path, simulator.base_url, ["gem"]))
     assert code == 1
     assert "without calling the tool" in checks[-1]["detail"]
+    assert checks[-1]["remedy"] == 'if the model has no tools, set text_calls = "json" in [upstreams.gem]'
+
+
+def test_a_server_that_rejects_tools_is_reported_with_text_calls_as_the_remedy(tmp_path, capsys):
+    body = b'{"error":{"message":"registry.ollama.ai/library/gemma3:4b does not support tools","type":"api_error"}}'
+    with reject_all(body) as url:
+        file = tmp_path / "dragoman.toml"
+        file.write_text(f'[upstreams.local]\nkind = "openai"\nbase_url = "{url}/v1"\n[models]\nm = "local/gemma3:4b"\n')
+        code, checks = run_doctor(capsys, "--config", str(file))
+    assert code == 1
+    assert 'text_calls = "json" in [upstreams.local]' in checks[-1]["remedy"]
+
+
+def test_a_model_with_text_calls_is_tried_with_them(tmp_path, capsys):
+    script = tmp_path / "script.toml"
+    call = '<tool_call>\\n{\\"name\\": \\"get_weather\\", \\"arguments\\": {\\"city\\": \\"Tokyo\\"}}\\n</tool_call>'
+    script.write_text(f'[[step]]\ntext = "{call}"\n[[step]]\ntext = "It is warm."\n')
+    with in_thread(script=read_script(script)) as simulator:
+        file = write(tmp_path, simulator.base_url, ["gem"])
+        Path(file).write_text(Path(file).read_text().replace("api_key", 'text_calls = "json"\napi_key'))
+        code, checks = run_doctor(capsys, "--config", file)
+    assert (code, checks[-1]["detail"]) == (0, 'get_weather({"city":"Tokyo"}) -> It is warm.')
 
 
 def test_a_missing_key_is_reported_readably(tmp_path, capsys):

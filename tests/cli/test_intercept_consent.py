@@ -102,6 +102,16 @@ def test_variables_that_send_a_client_here_are_printed_without_mitmproxy(run, na
     assert (done.returncode, done.stdout.splitlines()) == (0, lines)
 
 
+def test_all_entries_are_printed_and_a_second_value_of_a_variable_is_a_comment(run):
+    lines = run("--print-env").stdout.splitlines()
+    base = "http://127.0.0.1:8799/intercept"
+    assert f"export GOOGLE_GEMINI_BASE_URL={base}/google" in lines
+    assert f"#export GOOGLE_GEMINI_BASE_URL={base}/studio   # or only this entry, with --name studio" in lines
+    assert f"#export CODE_ASSIST_ENDPOINT={base}/assist   # or only this entry, with --name assist" in lines
+    exported = [line.partition("=")[0] for line in lines if not line.startswith("#")]
+    assert len(exported) == len(set(exported)) == 3
+
+
 def test_each_entry_has_the_variable_of_its_upstream(alone, run):
     (alone / "dragoman.toml").write_text(CONFIG + ENTRIES)
     done = run("--print-env", "--session", "s 1;$(x)", "--gateway", "http://127.0.0.1:1/")
@@ -114,7 +124,6 @@ def test_each_entry_has_the_variable_of_its_upstream(alone, run):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--print-env"], "belongs to several entries: choose one with --name"),
         (
             ["--print-env", "--name", "claude"],
             "no entry or Gemini upstream 'claude'; known names are google, studio, cloud, assist",

@@ -189,3 +189,17 @@ def test_whatever_came_before_a_body_is_refused_as_if_it_were_the_first(data):
         with pytest.raises(Problem) as result:
             require(watch, body)
         assert result.value.where == where
+
+
+@pytest.mark.parametrize(
+    ("dialect", "history", "tool"),
+    [
+        ("chat", "messages", {"type": "function", "name": "f"}),
+        ("responses", "input", {"type": "function", "function": {"name": "f"}}),
+    ],
+)
+def test_tools_in_the_format_of_the_other_api_are_returned_whenever_they_come(dialect, history, tool):
+    watch = keys()
+    body = json.dumps({history: [], "tools": [tool], "x": "y" * 10_000}, separators=(",", ":")).encode()
+    for _ in range(3):
+        assert watch.require_distinct(body, dialect_named(dialect))["tools"] == [tool]

@@ -15,9 +15,9 @@ SELECTED = {"gemini-cli": "gemini-api-key", "gemini-cli-code-assist": "oauth-per
 VAULT = Path(__file__).with_name("vault.py")
 
 
-def vault(word: str) -> dict[str, Any]:
-    """Return how an agent starts an MCP server whose only tool knows a word."""
-    return {"command": sys.executable, "args": [str(VAULT)], "env": {"VAULT_WORD": word}}
+def vault(word: str, others: int = 0) -> dict[str, Any]:
+    """Return how an agent starts an MCP server with a tool that knows a word, and with so many others before it."""
+    return {"command": sys.executable, "args": [str(VAULT)], "env": {"VAULT_WORD": word, "VAULT_OTHERS": str(others)}}
 
 
 def claude_code(
@@ -45,7 +45,7 @@ def codex(
     if model:
         settings = settings.replace("gemini-3-flash", model)
     for name, server in (servers or {}).items():
-        environment = "".join(f'{key} = "{value}"' for key, value in server["env"].items())
+        environment = ", ".join(f'{key} = "{value}"' for key, value in server["env"].items())
         settings += f'[mcp_servers.{name}]\ncommand = "{server["command"]}"\nargs = {server["args"]}\n'
         settings += f"env = {{ {environment} }}\n"
     home = stage.home / ".codex"
@@ -74,7 +74,9 @@ def gemini_cli(
     return stage.run([*programs[name], *options, "--approval-mode", "yolo", "-p", prompt], variables)
 
 
-def opencode(stage: Stage, programs: Programs, prompt: str, *, provider: str) -> str:
+def opencode(
+    stage: Stage, programs: Programs, prompt: str, *, provider: str, servers: Mapping[str, Any] | None = None
+) -> str:
     """Run opencode with one of the AI SDK's providers."""
     settings = json.loads(block("json", "opencode", stage.base_url))
     ours = settings["provider"]["dragoman"]
@@ -82,6 +84,15 @@ def opencode(stage: Stage, programs: Programs, prompt: str, *, provider: str) ->
     if provider == "google":
         ours["options"]["baseURL"] = f"{stage.base_url}/v1beta"
     settings["permission"] = {"*": "allow"}
+    settings["mcp"] = {
+        name: {
+            "type": "local",
+            "command": [server["command"], *server["args"]],
+            "environment": server["env"],
+            "enabled": True,
+        }
+        for name, server in (servers or {}).items()
+    }
     (stage.folder / "opencode.json").write_text(json.dumps(settings), encoding="utf-8")
     return stage.run([*programs["opencode"], "run", "--model", "dragoman/gemini-3-flash", prompt], {})
 

@@ -1,4 +1,7 @@
-"""An MCP server on standard input and output with one tool, which knows a word that its environment holds."""
+"""An MCP server on standard input and output with a tool that knows a word, which its environment holds.
+
+If the environment holds a number too, so many other tools come before it.
+"""
 
 import json
 import os
@@ -11,6 +14,12 @@ TOOL = {
 }
 
 
+def _build_other(number):
+    properties = {f"part_{at}": {"type": "string", "description": f"Part {at} of the house."} for at in range(6)}
+    schema = {"type": "object", "properties": properties}
+    return {"name": f"look_{number:03}", "description": f"Look into room {number}.", "inputSchema": schema}
+
+
 def _answer(message):
     match message["method"]:
         case "initialize":
@@ -18,7 +27,7 @@ def _answer(message):
             about = {"name": "vault", "version": "1"}
             return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": about}
         case "tools/list":
-            return {"tools": [TOOL]}
+            return {"tools": [*map(_build_other, range(int(os.environ.get("VAULT_OTHERS", "0")))), TOOL]}
         case "tools/call":
             door = message["params"]["arguments"]["door"]
             return {"content": [{"type": "text", "text": f"{os.environ['VAULT_WORD']} behind the {door} door"}]}

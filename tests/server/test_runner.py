@@ -3,6 +3,7 @@
 import signal
 import socket
 import time
+from contextlib import ExitStack
 
 import httpx2
 import pytest
@@ -111,6 +112,28 @@ def test_a_request_of_the_gateway_to_itself_is_refused_as_a_loop(workers, tmp_pa
         direct = httpx2.post(f"{command.base_url}/v1/chat/completions", json=CHAT, headers=head)
         assert (direct.status_code, direct.json()["error"]["code"]) == (400, "loop")
         assert httpx2.get(f"{command.base_url}/v1/models").status_code == 200
+
+
+def test_a_loop_through_another_gateway_is_refused(tmp_path):
+    first, second = (f"127.0.0.1:{find_free_port()}" for _ in range(2))
+    with ExitStack() as stack:
+        for listen, other in ((first, second), (second, first)):
+            folder = tmp_path / other.replace(":", "-")
+            folder.mkdir()
+            config = folder / "dragoman.toml"
+            config.write_text(
+                f'[server]\nlisten = "{listen}"\n[server.retries]\nmost = 0\n'
+                f'[upstreams.a]\nkind = "openai"\nbase_url = "http://{other}/v1"\n[models]\nm = "a/m"\n'
+            )
+            stack.enter_context(serve(folder, "--config", str(config)))
+        with httpx2.Client() as client:
+            reply = client.post(f"http://{first}/v1/chat/completions", json={**CHAT, "model": "m"}, timeout=60)
+            assert reply.status_code == 400
+            assert "the request has passed a chain of gateways that leads back to this one" in reply.text
+            marked = {"x-dragoman-exchange": ", ".join(f"http://127.0.0.1:{number}" for number in range(11))}
+            many = client.post(f"http://{first}/v1/chat/completions", json=CHAT, headers=marked)
+            assert (many.status_code, many.json()["error"]["code"]) == (400, "loop")
+            assert client.get(f"http://{first}/health").status_code == 200
 
 
 def test_a_gateway_behind_a_gateway_is_no_loop(tmp_path):

@@ -91,3 +91,16 @@ def test_the_listen_address_of_the_file_and_of_the_command_line_count(tmp_path, 
     assert find_base_url(file, "127.0.0.1:9001") == "http://127.0.0.1:9000/v1"
     assert find_base_url(None) == "http://127.0.0.1:9000/v1"
     assert find_base_url(None, "127.0.0.1:9000") == ""
+
+
+def test_the_base_urls_of_vertex_ai_are_those_of_the_vendors_sdks():
+    variables = {
+        "GOOGLE_CLOUD_PROJECT": "p",
+        "GOOGLE_VERTEX_BASE_URL": "https://gemini.example",
+        "ANTHROPIC_VERTEX_BASE_URL": "https://claude.example/v1",
+    }
+    found = read_upstreams(variables)
+    assert {name: (table.kind, table.base_url) for name, table in found.items()} == {
+        "vertex": ("vertex-gemini", "https://gemini.example"),
+        "vertex-claude": ("vertex-anthropic", "https://claude.example/v1"),
+    }

@@ -8,7 +8,7 @@ from hypothesis import given
 import strategies
 from dragoman.wire.json import Malformed
 from dragoman.wire.pointer import escape
-from dragoman.wire.splice import edit, remove_member, set_member
+from dragoman.wire.splice import edit, remove_member, replace_member, set_member
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,11 @@ from dragoman.wire.splice import edit, remove_member, set_member
 )
 def test_one_member_changes_and_every_other_byte_stays(body, expected):
     assert set_member(body, "model", b'"new"') == expected
+
+
+def test_a_member_that_is_not_there_is_not_replaced():
+    assert replace_member(b'{"x":{"model":"a"}}', "model", b'"new"') is None
+    assert replace_member(b'{"model":"a"}', "model", b'"new"') == b'{"model":"new"}'
 
 
 @given(strategies.json_texts(), strategies.words)

@@ -162,7 +162,9 @@ class Gateway:
 
     async def _answer_from(self, context: RequestContext, target: Target) -> None:
         """Call one upstream and write its reply; return its connection to the pool, or close it after an error."""
-        target, losses = choose_api(context.request, target)
+        losses = ()
+        if target.other_api is not None:
+            target, losses = choose_api(context.request, target)
         translation = await self._upstreams.translate(context.request, target, losses)
         reply = await self._upstreams.send_translated(context, target, translation)
         try:

@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from dragoman.gateway.signature_rows import read_row
-from dragoman.interpreter.translation import SavedSignatures
-from dragoman.sessions.signatures import SignatureTable
+import msgspec
+
+from dragoman.core.parts import Signature
+from dragoman.interpreter.translation import PlacedSignature, SavedSignatures
+from dragoman.sessions.signatures import SignatureRow, SignatureTable
 from dragoman.sessions.values import Unavailable
 
+_PLACED = msgspec.json.Decoder(tuple[PlacedSignature, ...])
 OnLoaded = Callable[[str, str, Mapping[str, SavedSignatures]], None]
 """Called with an owner, the id of a section and what is saved for it, by digest."""
 
@@ -45,4 +48,10 @@ class SignatureLoader:
             return
         for section_id in ids:
             rows = found.get(section_id, {})
-            self._on_loaded(owner, section_id, {digest: read_row(row) for digest, row in rows.items()})
+            self._on_loaded(owner, section_id, {digest: _read_row(row) for digest, row in rows.items()})
+
+
+def _read_row(row: SignatureRow) -> SavedSignatures:
+    """Return what is signed in the section of a row."""
+    call = Signature(row.issuer, row.value) if row.value else None
+    return SavedSignatures(call, _PLACED.decode(row.reasoning) if row.reasoning else ())

@@ -9,10 +9,10 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
+import msgspec
 from msgspec import Struct
 
 from dragoman.gateway.signature_loader import SignatureLoader
-from dragoman.gateway.signature_rows import build_row, measure_saved
 from dragoman.interpreter.signature_recorder import SignedSection
 from dragoman.interpreter.translation import SavedSignatures
 from dragoman.sessions.signatures import SignatureRow, SignatureTable
@@ -20,6 +20,10 @@ from dragoman.sessions.values import Unavailable
 
 _MAX_CACHED = 50_000
 _MAX_CACHED_BYTES = 64 << 20
+_MAX_STORED = 1 << 20
+"""Larger reasoning before one call is not stored: the next request is sent without it."""
+_ENTRY_BYTES = 200
+"""The estimated size of a cache entry without its values."""
 _MAX_PER_ID = 64
 """How many sections with the same id are cached: the newest."""
 _MAX_OWNERS = 100_000
@@ -93,7 +97,7 @@ class SignatureStore:
         """Store what is signed in sections that are about to be sent to a client."""
         rows: dict[tuple[str, str], SignatureRow] = {}
         for section in sections:
-            row = build_row(section.saved)
+            row = _build_row(section.saved)
             if row is not None:
                 rows[section.id, section.digest] = row
         if not rows:
@@ -114,11 +118,29 @@ class SignatureStore:
         if len(saved) > _MAX_PER_ID:
             saved = dict(list(saved.items())[-_MAX_PER_ID:])
         if before := self._cache.get(key):
-            self._cached_bytes -= measure_saved(before)
+            self._cached_bytes -= _measure(before)
         if saved:
-            self._cached_bytes += measure_saved(saved)
+            self._cached_bytes += _measure(saved)
         self._cache[key] = saved or _NONE_SAVED
         self._cache.move_to_end(key)
         while len(self._cache) > _MAX_CACHED or self._cached_bytes > _MAX_CACHED_BYTES:
             _, evicted = self._cache.popitem(last=False)
-            self._cached_bytes -= measure_saved(evicted)
+            self._cached_bytes -= _measure(evicted)
+
+
+def _build_row(saved: SavedSignatures) -> SignatureRow | None:
+    """Return the row for what is signed in a section; None if that is nothing, or too large."""
+    issuer, value = (saved.call.issuer, saved.call.value) if saved.call is not None else ("", "")
+    reasoning = msgspec.json.encode(saved.placed) if saved.placed else b""
+    if len(value) + len(reasoning) > _MAX_STORED or not (value or reasoning):
+        return None
+    return SignatureRow(issuer, value, reasoning)
+
+
+def _measure(saved: Mapping[str, SavedSignatures]) -> int:
+    """Return the estimated size of a cache entry; an entry without values is not counted."""
+    size = 0
+    for one in saved.values():
+        size += _ENTRY_BYTES + (len(one.call.value) if one.call is not None else 0)
+        size += sum(_ENTRY_BYTES + len(part.signature.value) + sum(map(len, part.texts)) for part in one.placed)
+    return size

@@ -8,6 +8,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import cached_property
 from typing import Self
 
@@ -32,6 +33,8 @@ _MAX_BODY = 64 << 20
 _SUCCESS = range(200, 300)
 _BODILESS_METHODS = frozenset({"GET", "HEAD", "DELETE"})
 _MAX_CACHED_HEADS = 256
+RECEIVED_MARKS: ContextVar[str] = ContextVar("dragoman_received_marks", default="")
+"""The marks of other servers that the current request came through: `Client.mark_requests` sends them on."""
 
 
 class Deadlines(Struct, frozen=True, kw_only=True):
@@ -220,7 +223,10 @@ class Client:
             connection = await self._open_connection(request.origin, deadlines.connect)
 
     def mark_requests(self, hosts: frozenset[str], name: str, value: str) -> None:
-        """Add a header to every request to one of `hosts`, so that a server recognises its own requests."""
+        """Add a header to every request to one of `hosts`, so that a server recognises its own requests.
+
+        The marks of other servers that a request came through (`RECEIVED_MARKS`) are appended.
+        """
         self._marked_hosts, self._mark = hosts, f"{name}: {value}"
         self._heads.clear()
 
@@ -238,18 +244,24 @@ class Client:
         await asyncio.sleep(0)  # the event loop closes them in its next iteration
 
     def _build_head(self, request: Outgoing) -> bytes:
+        received = RECEIVED_MARKS.get()
+        if received and request.origin.host in self._marked_hosts:
+            return self._finish_head(self._build_head_without_length(request, f"{self._mark}, {received}"), request)
         # Requests to the same URL have the same head except for its content-length.
         key = (request.origin, request.method, request.target, request.headers)
         head = self._heads.get(key)
         if head is None:
             if len(self._heads) >= _MAX_CACHED_HEADS:
                 self._heads.clear()
-            head = self._heads[key] = self._build_head_without_length(request)
+            head = self._heads[key] = self._build_head_without_length(request, self._mark)
+        return self._finish_head(head, request)
+
+    def _finish_head(self, head: bytes, request: Outgoing) -> bytes:
         if request.body or request.method not in _BODILESS_METHODS:
             return b"%bcontent-length: %d\r\n\r\n" % (head, len(request.body))
         return head + b"\r\n"
 
-    def _build_head_without_length(self, request: Outgoing) -> bytes:
+    def _build_head_without_length(self, request: Outgoing, mark: str) -> bytes:
         origin = request.origin
         proxy = self._proxies.find_proxy(origin) if self._proxies else None
         is_plain_proxy = proxy is not None and not origin.is_secure
@@ -257,7 +269,7 @@ class Client:
         lines = [f"{request.method} {target} HTTP/1.1", f"host: {origin.authority}"]
         lines += [f"{name}: {value}" for name, value in request.headers]
         if origin.host in self._marked_hosts:
-            lines.append(self._mark)
+            lines.append(mark)
         if is_plain_proxy and proxy is not None and proxy.credentials:
             lines.append(f"proxy-authorization: {proxy.credentials}")
         head = "\r\n".join(lines)

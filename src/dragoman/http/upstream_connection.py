@@ -254,7 +254,9 @@ class UpstreamConnection(asyncio.Protocol):
         """Return the buffered bytes of the body and empty the buffer."""
         body = b"".join(self._held_chunks)
         self._held_chunks.clear()
-        self._release_held()
+        self._held_size = 0
+        if self._is_paused:
+            self._release_held()
         return body
 
     def _release_held(self) -> None:

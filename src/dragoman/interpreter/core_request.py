@@ -27,12 +27,13 @@ from dragoman.interpreter.cache_marks import has_marks
 from dragoman.interpreter.ledger import Ledger, open_request_ledger
 from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.pairing import identify_reply, identify_request, pair_calls
+from dragoman.interpreter.same_dialect import adapt_to_model
 from dragoman.interpreter.signature_envelopes import remove_foreign_envelopes
 from dragoman.interpreter.signatures import find_unsigned_sections, restore_signatures
 from dragoman.interpreter.text_call_prompt import describe_tools
 from dragoman.interpreter.tools import adapt_request_tools
-from dragoman.interpreter.translate import complete_request, render
-from dragoman.interpreter.translation import Links, SignatureLookup, Translation
+from dragoman.interpreter.translate import CACHES, complete_request, render
+from dragoman.interpreter.translation import Links, SignatureLookup, Translation, TranslationTask
 from dragoman.interpreter.turns import sign_steps
 from dragoman.interpreter.undo import Undo
 from dragoman.wire import json
@@ -88,12 +89,15 @@ def translate_core_request(request: Request, target: str, model: str, options: T
         issuer = source_dialect.issuer if source_dialect is not None else ""
         adaptation = Adaptation(traits, ledger, issuer, links=options.links, adds_cache_marks=options.cache_marks)
         adapted, undo = adapt(whole, adaptation)
+    call = render(structs.replace(adapted, model=model), traits, target_dialect, options.form)
+    if source_dialect is target_dialect and model != request.model and not options.text_calls:
+        task = TranslationTask(call, target_dialect, target_dialect, model, server=options.server)
+        call = adapt_to_model(task, call, ledger, CACHES.tools)
     losses = ledger.losses() if len(ledger) else ()
     if options.strict:
         # Strict mode is about the client's own request, not about content that the gateway added.
         own = [loss for loss in losses if source_dialect is None or not loss.where.startswith(ADDED_POINTER)]
         reject_losses(own, strict=options.strict)
-    call = render(structs.replace(adapted, model=model), traits, target_dialect, options.form)
     return Translation(call=call, losses=losses, undo=undo, request=request)
 
 

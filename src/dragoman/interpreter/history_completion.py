@@ -177,7 +177,9 @@ def _find_raw(document: Document, where: str) -> bytes:
 def _put_results_first(body: bytes, items: list[dict[str, Any]], where: str, place: CallPlace, ledger: Ledger) -> bytes:
     """Return the body with the results in each turn, which may be several items, before all else in it."""
     document, edits = Document(body), Edits()
-    for _, group in groupby(enumerate(items), key=lambda found: str(found[1].get("role"))):
+    for role, group in groupby(enumerate(items), key=lambda found: str(found[1].get("role"))):
+        if role in _ANSWERING:
+            continue
         turn = {f"{where}/{index}": item for index, item in group}
         found = {item: [at for at, _ in _find_parts(turn[item], item, place)] for item in turn}
         holders = [item for item in turn if found[item]]
@@ -190,12 +192,12 @@ def _put_results_first(body: bytes, items: list[dict[str, Any]], where: str, pla
         before = [at for at in earlier if at not in is_result]
         span = [*turn][: [*turn].index(holders[-1]) + 1]
         others = [item for item in span if not found[item]]
+        if not others and not before:
+            continue
         changes: dict[str, dict[str, bytes | None]] = {item: {} for item in span}
         for at, new in zip(parts, [*results, *before], strict=False):
             item = at.rsplit("/", 2)[0]
             changes[item][at.removeprefix(item)] = _find_raw(document, new)
-        if not others and not before:
-            continue
         for at in (*others, *before):
             ledger.report_approximated(at, _MOVED, "informational")
         for target, item in zip(span, [*holders, *others], strict=True):

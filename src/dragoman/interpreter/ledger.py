@@ -191,6 +191,8 @@ class Ledger(Struct, eq=False):
         ]
         # In a reply most values have siblings that are sent: a single one is not looked up.
         fewest = 2 if self.is_reply else 1
+        if len(losses) < fewest and not self._earlier_losses:
+            return tuple(losses)
         return tuple(sorted([*self._earlier_losses, *merge_losses(losses, self._count_leaves, fewest)]))
 
     def _find_grade(self, where: str) -> Grade:

@@ -31,8 +31,9 @@ def merge_losses(losses: Iterable[Loss], count_leaves: Callable[[str], int], few
             _add_dropped(loss, dropped)
         else:
             _add_approximated(loss, approximated)
-    for where in [where for where in dropped if _is_covered(where, dropped)]:
-        del dropped[where]
+    if len(dropped) > 1:
+        for where in [where for where in dropped if _is_covered(where, dropped)]:
+            del dropped[where]
     if len(dropped) >= fewest:
         _join_siblings(dropped, approximated, count_leaves, fewest)
     return [*dropped.values(), *(loss for loss in approximated.values() if not _is_covered(loss.where, dropped))]
@@ -84,7 +85,11 @@ def _list_above(where: str) -> Iterator[str]:
 
 def _is_covered(where: str, dropped: Mapping[str, Loss]) -> bool:
     """Return whether a value above `where` is dropped."""
-    return any(above in dropped for above in _list_above(where))
+    while where:
+        where = where.rpartition("/")[0]
+        if where in dropped:
+            return True
+    return False
 
 
 def list_leaves(losses: Iterable[Loss], document: bytes) -> tuple[Loss, ...]:

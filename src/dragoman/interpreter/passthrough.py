@@ -31,8 +31,8 @@ from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.translation import Links, Translation, TranslationTask
 from dragoman.interpreter.turns import sign_steps
 from dragoman.wire import json
-from dragoman.wire.lookup import Document, lookup
-from dragoman.wire.splice import edit, set_member
+from dragoman.wire.lookup import Document
+from dragoman.wire.splice import edit, replace_member
 
 _REJECTED = "not sent: the vendor rejected a signature of the history"
 
@@ -105,7 +105,9 @@ def pass_on(task: TranslationTask, cache: ToolsCache, _links: Links | None) -> T
     if task.strict:
         reject_losses(losses, strict=task.strict)
     return Translation(
-        call=_replace_model(forwarded, model, dialect) if model else forwarded, losses=losses, request=request
+        call=_replace_model(forwarded, model, dialect) if model and forwarded.model != model else forwarded,
+        losses=losses,
+        request=request,
     )
 
 
@@ -308,11 +310,11 @@ def _remove_signature(part: AnyPart, dialect: Dialect, ledger: Ledger) -> AnyPar
 def _replace_model(call: Call, model: str, dialect: Dialect) -> Call:
     """Replace the model; every other byte of the body stays the same."""
     try:
-        found = (pointer for pointer in dialect.pointers["model"] if lookup(call.body, pointer) is not None)
-        pointer = next(found, None)
-        body = call.body
-        if pointer is not None:
-            body = set_member(body, pointer.removeprefix("/"), json.encode(model))
+        raw, body = json.encode(model), call.body
+        for pointer in dialect.pointers["model"]:
+            found = replace_member(body, pointer.removeprefix("/"), raw)
+            if found is not None:
+                return Call(found, model, call.stream)
         return Call(body, model, call.stream)
     except json.Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None

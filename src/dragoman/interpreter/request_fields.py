@@ -92,6 +92,8 @@ def _adapt_stops(stops: tuple[str, ...], adaptation: Adaptation) -> tuple[str, .
 
 def _find_accepted_parameters(thinking: Thinking | None, traits: Traits) -> frozenset[str]:
     """Return the sampling parameters a model accepts, which depends on whether thinking is on."""
+    if not traits.unthinking_sampling and not traits.thinks_without:
+        return traits.sampling
     if thinking is None or (thinking.mode is None and thinking.effort is None):
         return traits.sampling if traits.thinks_by_default else traits.sampling | traits.unthinking_sampling
     if thinking.mode in ("adaptive", "enabled"):

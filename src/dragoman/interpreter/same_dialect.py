@@ -49,7 +49,10 @@ _SYSTEM_ROLES = ("system", "developer")
 
 
 def adapt_to_model(task: TranslationTask, call: Call, ledger: Ledger, cache: ToolsCache) -> Call:
-    """Return `call` as the task's model accepts it; the same if nothing must change or if it cannot be parsed."""
+    """Return `call` as the task's model accepts it; the same if nothing must change or if it cannot be parsed.
+
+    A call that is changed may have the name of that model already.
+    """
     dialect, model = task.source, task.model
     try:
         shorter = _drop_history(call, dialect)
@@ -69,12 +72,18 @@ def adapt_to_model(task: TranslationTask, call: Call, ledger: Ledger, cache: Too
     if has_server and (added := find_message_edits(call.body, dialect, adaptation)):
         _report_rest(added, Document(call.body), ledger)
         edits |= added
-    body = edit(call.body, edits) if edits else call.body
+    body, name = call.body, call.model
+    if edits:
+        # The model's name too, because each edit reads the whole body.
+        named = next((found[0] for pointer in dialect.pointers["model"] if (found := document.find(pointer))), None)
+        if named is not None:
+            edits[named], name = json.encode(model), model
+        body = edit(body, edits)
     if adaptation.instructions:
         prompt = _add_instructions(body, request, adaptation, dialect)
         _report_rest(prompt, document, ledger)
         body = edit(body, prompt)
-    return call if body is call.body else structs.replace(call, body=body)
+    return call if body is call.body else Call(body, name, call.stream)
 
 
 def _report_rest(edits: Edits, document: Document, ledger: Ledger) -> None:
@@ -88,13 +97,15 @@ def _report_rest(edits: Edits, document: Document, ledger: Ledger) -> None:
 
 def _drop_history(call: Call, dialect: Dialect) -> Call:
     """Return a request with only the last turns of its history: its parameters are read in every later step."""
-    body, name = call.body, dialect.history
-    start = array.find_top_array(body, name)
-    found = array.read_items(body, name, start) if start is not None else None
-    if start is not None and found is not None and len(found[0]) > _LAST_TURNS:
-        items, tail = found
-        body = body[:start] + b",".join(items[-_LAST_TURNS:]) + body[len(body) - tail :]
-    return Call(body, call.model, call.stream)
+    members, name = json.decode_object(Raw(call.body)), dialect.history
+    history = members.get(name)
+    if history is None or json.first_byte(history) != b"[":
+        return call
+    turns = json.decode_array(history)
+    if len(turns) <= _LAST_TURNS:
+        return call
+    shorter = {**members, name: Raw(json.encode(turns[-_LAST_TURNS:]))}
+    return Call(json.encode(shorter), call.model, call.stream)
 
 
 @lru_cache(maxsize=1024)
@@ -202,6 +213,8 @@ def find_parameter_edits(  # noqa: PLR0913  a request before and after, and wher
     if not fields:
         return {}
     is_wrapped = dialect.unwrap is not None and dialect.unwrap(call) is not None
+    if not any(field.startswith("tool_choice") for field in fields):
+        adapted = structs.replace(adapted, tools=(), tool_choice=None)
     before, after = Document(call.body), Document(_render_parameters(adapted, dialect, traits))
     edits: Edits = {}
     for pointer in (pointer for field in sorted(fields) for pointer in dialect.pointers.get(field, ())):

@@ -8,7 +8,7 @@ reused; an answer without calls by its text.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, structs
 
@@ -23,63 +23,64 @@ from dragoman.interpreter.translation import PlacedSignature, SignatureLookup
 _Position = tuple[int, int]
 """The index of a message, and of a part in it."""
 _Placed = tuple[_Position, AnyPart]
+_END = Message(role="user", parts=())
 
 
 class UnsignedSection(Struct, frozen=True):
     """A section that came back without signatures, and its position in a history."""
 
-    parts: tuple[_Placed, ...]
-    """Its parts, of one or more messages, with their positions; the last is the call if it has one."""
+    id: str
+    """The id under which its signatures are saved."""
+    start: _Position
+    end: _Position
+    """Its first part and its last, which is the call if it has one; they may be in several messages."""
     call: ToolCall | None
     has_reasoning: bool
     """Signed reasoning came back in this turn."""
-
-    @property
-    def id(self) -> str:
-        """The id under which its signatures are saved."""
-        return build_text_id(_join_texts(self.parts)) if self.call is None else self.call.id
 
     @property
     def digest(self) -> str:
         """The digest of its call; empty if it has none."""
         return digest_call(self.call.name, self.call.arguments) if self.call is not None else ""
 
-
-def _join_texts(parts: Iterable[_Placed]) -> str:
-    return "".join([part.text for _, part in parts if isinstance(part, Text)])
+    def list_parts(self, messages: Sequence[Message]) -> list[_Placed]:
+        """Return its parts with their positions."""
+        first, last = self.start[0], self.end[0]
+        return [
+            ((at, index), part)
+            for at, message in enumerate(messages[first : last + 1], first)
+            for index, part in enumerate(message.parts)
+            if self.start <= (at, index) <= self.end
+        ]
 
 
 def find_unsigned_sections(messages: Sequence[Message]) -> list[UnsignedSection]:
     """Return the sections that came back without the signature of their call or without signed reasoning."""
     found: list[UnsignedSection] = []
-    turn: list[_Placed] = []
-    for at, message in enumerate(messages):
-        if message.role == "assistant":
-            turn += [((at, index), part) for index, part in enumerate(message.parts)]
-        elif turn:
-            found += _divide_turn(turn)
-            turn = []
-    if turn:
-        found += _divide_turn(turn)
+    texts: list[str] = []
+    start, is_answer, has_reasoning, has_call_envelope = (0, 0), True, False, False
+    for at, message in enumerate((*messages, _END)):
+        if message.role != "assistant":
+            if texts and is_answer and not has_reasoning:
+                found.append(UnsignedSection(build_text_id("".join(texts)), start, (at, -1), None, has_reasoning))
+            texts, start, is_answer, has_reasoning, has_call_envelope = [], (at + 1, 0), True, False, False
+            continue
+        for index, part in enumerate(message.parts):
+            if isinstance(part, Text):
+                texts.append(part.text)
+                is_answer = is_answer and part.signature is None
+            elif isinstance(part, ToolCall):
+                is_answer = False
+                if part.signature is None and part.id and not has_call_envelope:
+                    found.append(UnsignedSection(part.id, start, (at, index), part, has_reasoning))
+                start = (at, index + 1)
+            elif not isinstance(part, Reasoning):
+                is_answer = is_answer and part.signature is None
+            elif part.signature is not None:
+                opened = open_envelope(part.signature)
+                has_call_envelope = has_call_envelope or (opened is not None and opened[1] == "call")
+                has_reasoning = has_reasoning or opened is None or (opened[1] != "call" and opened[0].value != UNSIGNED)
     return found
-
-
-def _divide_turn(turn: list[_Placed]) -> Iterator[UnsignedSection]:
-    start = 0
-    has_call = has_reasoning = has_call_envelope = is_signed = False
-    for index, (_, part) in enumerate(turn):
-        if isinstance(part, ToolCall):
-            has_call = True
-            if part.signature is None and part.id and not has_call_envelope:
-                yield UnsignedSection(tuple(turn[start : index + 1]), part, has_reasoning)
-            start = index + 1
-        elif isinstance(part, Reasoning) and part.signature is not None:
-            opened = open_envelope(part.signature)
-            has_call_envelope = has_call_envelope or (opened is not None and opened[1] == "call")
-            has_reasoning = has_reasoning or opened is None or (opened[1] != "call" and opened[0].value != UNSIGNED)
-        is_signed = is_signed or (part.signature is not None and not isinstance(part, Reasoning))
-    if not (has_call or has_reasoning or is_signed) and any(isinstance(part, Text) for _, part in turn):
-        yield UnsignedSection(tuple(turn), None, has_reasoning)
 
 
 def find_unknown_ids(sections: Iterable[UnsignedSection], signer: SignatureLookup) -> list[str]:
@@ -99,11 +100,12 @@ def restore_signatures(
         if saved is None:
             continue
         placed = () if section.has_reasoning else tuple(one for one in saved.placed if _takes(traits, one))
+        parts = section.list_parts(messages)
         if placed:
-            replaced.update(_place_parts(section, placed))
+            replaced.update(_place_parts(parts, section.call, placed))
         signature = saved.call
         if signature is not None and traits.call_signatures and signature.issuer == traits.issuer:
-            position, call = section.parts[-1]
+            position, call = parts[-1]
             *before, _ = replaced.get(position, [call])
             replaced[position] = [*before, structs.replace(call, signature=signature)]
     if not replaced:
@@ -147,14 +149,16 @@ def _takes(traits: Traits, placed: PlacedSignature) -> bool:
     )
 
 
-def _place_parts(section: UnsignedSection, placed: Sequence[PlacedSignature]) -> dict[_Position, list[AnyPart]]:
+def _place_parts(
+    parts: Sequence[_Placed], call: ToolCall | None, placed: Sequence[PlacedSignature]
+) -> dict[_Position, list[AnyPart]]:
     """Return what replaces the parts of a section so that saved parts are where the vendor sent them.
 
     The text that the client sent back may be shorter or in another place: reasoning is never after the section's call.
     """
     waiting, replaced, offset = deque(placed), dict[_Position, list[AnyPart]](), 0
     reasoning_text = _squash(text for one in placed for text in one.texts)
-    for position, part in section.parts:
+    for position, part in parts:
         if isinstance(part, Text):
             pieces = _split_text(part, offset, waiting)
             offset += len(part.text)
@@ -165,11 +169,11 @@ def _place_parts(section: UnsignedSection, placed: Sequence[PlacedSignature]) ->
         elif isinstance(part, Reasoning) and part.signature is None and not part.redacted:
             if reasoning_text and _squash(part.texts).startswith(reasoning_text):
                 replaced[position] = []  # the client sent only the text of what is restored
-        elif part is section.call:
+        elif part is call:
             replaced[position] = [*map(_build_reasoning, _drop_texts(waiting)), part]
             waiting.clear()
     if left := _drop_texts(waiting):
-        position, last = section.parts[-1]
+        position, last = parts[-1]
         replaced[position] = [*replaced.get(position, [last]), *map(_build_reasoning, left)]
     return replaced
 

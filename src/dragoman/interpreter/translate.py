@@ -160,7 +160,9 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
     Chat; without it the row is found by the model.
     """
     source_dialect, target_dialect = dialect_named(source), dialect_named(target)
-    if is_nested_too_deeply(call.body, MAX_NESTING):
+    # What is forwarded in its own dialect to the same model is not parsed.
+    is_parsed = source_dialect is not target_dialect or model or form or text_calls
+    if is_parsed and is_nested_too_deeply(call.body, MAX_NESTING):
         raise Problem("invalid_request", NESTED_TOO_DEEPLY)
     task = TranslationTask(
         call, source_dialect, target_dialect, model, form, strict, signer, links, text_calls, cache_marks, server=server

@@ -24,6 +24,7 @@ from dragoman.gateway.conversations.repeats import resend_answer
 from dragoman.gateway.duplicate_keys import DuplicateKeyChecker
 from dragoman.gateway.passthrough import drop_key
 from dragoman.gateway.record import EXCHANGE_HEADER, Record
+from dragoman.http.client import RECEIVED_MARKS
 from dragoman.http.exchange import ClientDisconnected, Exchange
 from dragoman.http.message import Headers, Request
 from dragoman.http.rejection import RejectionResponse
@@ -45,6 +46,9 @@ from dragoman.server.load_shedder import LoadShedder
 from dragoman.server.metrics import QUIET_OPERATIONS
 from dragoman.server.routes import PathMatch, Paths
 
+_MAX_GATEWAYS = 10
+"""The most gateways that a request may have come through."""
+_MAX_SHOWN = 200
 _PUBLIC_OPERATIONS = frozenset({"health", "ready"})
 _LIMITED_OPERATIONS = frozenset({"generate", "count", "other", "mcp"})
 """Operations that count for the concurrency limit of a key."""
@@ -221,13 +225,26 @@ class App:
         else:
             key = self._access.authorize(request, is_public=record.operation in _PUBLIC_OPERATIONS)
         record.owner = key.name
-        if request.headers_by_name.get(EXCHANGE_HEADER) == self.base_url:
-            message = f"the gateway called itself: set base_url of the upstream to another address than {self.base_url}"
-            raise Problem("invalid_request", message, code="loop")
+        marks = request.headers_by_name.get(EXCHANGE_HEADER, "")
+        if marks or RECEIVED_MARKS.get():
+            self._require_no_loop(marks)
         reason = self._load.find_exceeded(length) if record.operation not in QUIET_OPERATIONS else ""
         if reason:
             raise Problem("overloaded", f"the gateway is overloaded: {reason}", retry_after=RETRY_AFTER)
         return key
+
+    def _require_no_loop(self, marks: str) -> None:
+        """Raise a `Problem` if a request has come through this gateway before, or through too many others."""
+        # A connection's requests share their context, so those without marks reset what an earlier one has set.
+        RECEIVED_MARKS.set(marks)
+        passed = marks.split(", ")
+        if self.base_url in passed or len(passed) > _MAX_GATEWAYS:
+            message = (
+                f"the gateway called itself: set base_url of the upstream to another address than {self.base_url}"
+                if passed[0] == self.base_url
+                else f"the request has passed a chain of gateways that leads back to this one: {marks[:_MAX_SHOWN]}"
+            )
+            raise Problem("invalid_request", message, code="loop")
 
     async def _count_separators(self, request: Request, record: Record) -> None:
         """Find whether a JSON body has many values; raise a `Problem` for one with too many."""

@@ -190,5 +190,5 @@ def group_names(names: Sequence[str]) -> list[tuple[str, ...]]:
     return [tuple(padded[start : start + size]) for start in range(0, len(padded), size)]
 
 
-GROUP_MARKS = {size: "(" + ", ".join("?" * size) + ")" for size in (4, 64)}
-"""SQL placeholders for the names in one lookup: only two group sizes, so that statements are prepared once."""
+GROUP_MARKS = {size: "(" + ", ".join("?" * size) + ")" for size in (2, 8, 64)}
+"""SQL placeholders for the names in one lookup: only few group sizes, so that statements are prepared once."""

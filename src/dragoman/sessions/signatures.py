@@ -20,14 +20,9 @@ _SAVE_REASONING = (
     "INSERT INTO reasoning (owner, call, digest, body, created) VALUES (?, ?, ?, ?, ?) "
     "ON CONFLICT (owner, call, digest) DO UPDATE SET body = excluded.body, created = excluded.created"
 )
-_FIND_SIGNATURES = {
-    size: "SELECT call, digest, issuer, value FROM signatures WHERE owner = ? AND call IN " + marks  # noqa: S608
-    for size, marks in GROUP_MARKS.items()
-}
-_FIND_REASONING = {
-    size: "SELECT call, digest, body FROM reasoning WHERE owner = ? AND call IN " + marks  # noqa: S608
-    for size, marks in GROUP_MARKS.items()
-}
+_SIGNATURES = "SELECT call, digest, issuer, value, NULL FROM signatures WHERE owner = ? AND call IN "
+_REASONING = " UNION ALL SELECT call, digest, '', '', body FROM reasoning WHERE owner = ? AND call IN "
+_FIND = {size: _SIGNATURES + marks + _REASONING + marks for size, marks in GROUP_MARKS.items()}
 _HAS_ANY = (
     "SELECT 1 WHERE EXISTS (SELECT 1 FROM signatures WHERE owner = ?) "
     "OR EXISTS (SELECT 1 FROM reasoning WHERE owner = ?)"
@@ -74,11 +69,15 @@ class SignatureTable:
         def select(cursor: Cursor) -> dict[str, dict[str, SignatureRow]]:
             found: dict[str, dict[str, SignatureRow]] = {}
             for group in group_names(calls):
-                for call, digest, issuer, value in cursor.fetch_all(_FIND_SIGNATURES[len(group)], owner, *group):
-                    found.setdefault(call, {})[digest] = SignatureRow(issuer, value)
-                for call, digest, body in cursor.fetch_all(_FIND_REASONING[len(group)], owner, *group):
-                    before = found.setdefault(call, {}).get(digest, SignatureRow())
-                    found[call][digest] = SignatureRow(before.issuer, before.value, bytes(body))
+                rows = cursor.fetch_all(_FIND[len(group)], owner, *group, owner, *group)
+                for call, digest, issuer, value, body in rows:
+                    of_call = found.setdefault(call, {})
+                    before = of_call.get(digest, SignatureRow())
+                    of_call[digest] = (
+                        SignatureRow(issuer, value, before.reasoning)
+                        if body is None
+                        else SignatureRow(before.issuer, before.value, bytes(body))
+                    )
             return found
 
         return await self._engine.look_up(select)

@@ -48,7 +48,8 @@ class Vertex:
         project, location = quote_path_segment(account.project), quote_path_segment(account.location)
         self._publishers_path = f"/projects/{project}/locations/{location}/publishers"
         self._account = account
-        self.site = Site(base_url or base_url_of(account.location), (), agent)
+        # The variable of Anthropic's SDK ends in the version, that of Google's does not.
+        self.site = Site((base_url or base_url_of(account.location)).rstrip("/").removesuffix("/v1"), (), agent)
 
     async def models(self) -> Listing | None:
         path = f"/v1beta1/publishers/{self.publisher}/models?pageSize=1000"
@@ -132,7 +133,7 @@ GEMINI_KIND = UpstreamKind(
     name="vertex-gemini",
     dialects=(VertexGemini.dialect,),
     open=_open_gemini,
-    variables=_VARIABLES,
+    variables={**_VARIABLES, "base_url": "GOOGLE_VERTEX_BASE_URL"},
     found_as="vertex",
     client_variables=("GOOGLE_VERTEX_BASE_URL",),
     client_urls=lambda table: (base_url_of(table.location),),
@@ -141,7 +142,7 @@ ANTHROPIC_KIND = UpstreamKind(
     name="vertex-anthropic",
     dialects=(VertexAnthropic.dialect,),
     open=_open_anthropic,
-    variables=_VARIABLES,
+    variables={**_VARIABLES, "base_url": "ANTHROPIC_VERTEX_BASE_URL"},
     found_as="vertex-claude",
     links=False,
 )

@@ -35,7 +35,7 @@ def find_top_array(body: bytes, name: str) -> int | None:
     """Return the offset of the items of the top-level array `name`; None if the first array of that name is deeper."""
     start = find_array(body, name)
     # With `]}` appended, the text up to here is a whole object only if just the top level was open.
-    return start if start is not None and json.is_object(body[:start] + b"]}") else None
+    return start if start is not None and json.is_whole_object(body[:start] + b"]}") else None
 
 
 def read_items(body: bytes, name: str, start: int) -> tuple[list[Raw], int] | None:

@@ -12,6 +12,7 @@ import gc
 import re
 from codecs import utf_8_decode
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -126,7 +127,12 @@ def decode_array(body: bytes | str | Raw) -> list[Raw]:
 
 def is_object(text: str | bytes) -> bool:
     """Return whether `text` is one complete JSON object that is not nested too deeply for a reply."""
-    return _can_decode(_OBJECT, text) and not is_nested_too_deeply(text)
+    return is_whole_object(text) and not is_nested_too_deeply(text)
+
+
+def is_whole_object(text: str | bytes) -> bool:
+    """Return whether `text` is one complete JSON object."""
+    return _can_decode(_OBJECT, text)
 
 
 def is_json(text: str | bytes) -> bool:
@@ -140,13 +146,16 @@ def is_json(text: str | bytes) -> bool:
 def is_nested_too_deeply(text: str | bytes | Raw, limit: int = MAX_REPLY_NESTING) -> bool:
     """Return whether a JSON document has more levels of objects and arrays than the limit.
 
-    A document with fewer brackets is not read; others are scanned without recursion.
+    A document with fewer brackets is not read. Others are decoded, which is far faster than to scan them; one that
+    cannot be decoded here is scanned without recursion.
     """
     if len(text) <= 2 * limit:
         return False
     body = text.encode(errors="surrogatepass") if isinstance(text, str) else bytes(text)
     if _count_brackets(body) <= limit:
         return False
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _is_value_nested_too_deeply(_DISTINCT.decode(body), limit)
     depth = 0
     for token in _TOKEN.finditer(body):
         first = body[token.start()]
@@ -169,10 +178,10 @@ def require_shallow(raw: bytes) -> None:
         raise Malformed(REPLY_NESTED_TOO_DEEPLY)
 
 
-def _is_value_nested_too_deeply(value: Any) -> bool:
+def _is_value_nested_too_deeply(value: Any, limit: int) -> bool:
     """Return whether a decoded value is nested too deeply: each step goes one level down, in C for all its values."""
     level = [value]
-    for _ in range(MAX_NESTING):
+    for _ in range(limit):
         level = gc.get_referents(*level)
         if not level:
             return False
@@ -238,7 +247,7 @@ def decode_distinct(body: bytes) -> tuple[Any, bool]:
         value = _DISTINCT.decode(body)
         # The levels of a long list of numbers would take as much memory again as the list.
         may_be_deep = len(body) > 2 * MAX_NESTING and (len(body) < _LARGE or _count_brackets(body) > MAX_NESTING)
-        if may_be_deep and _is_value_nested_too_deeply(value):
+        if may_be_deep and _is_value_nested_too_deeply(value, MAX_NESTING):
             raise Malformed(NESTED_TOO_DEEPLY)
         written = len(encode(value))
         # Clients that write spaces between tokens are as common as those that do not.

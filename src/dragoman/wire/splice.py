@@ -19,17 +19,22 @@ def set_member(body: bytes, name: str, raw: bytes) -> bytes:
 
     A duplicate key is set twice, because parsers differ on which of the two counts.
     """
-    spans = [(start, end) for found, _, start, end in _iterate_members(body) if found == name]
-    if spans:
-        for start, end in reversed(spans):
-            body = body[:start] + raw + body[end:]
-        return body
+    if (replaced := replace_member(body, name, raw)) is not None:
+        return replaced
     end = body.rfind(b"}")
     if end < 0:
         raise Malformed("the JSON object is not complete")
     head = body[:end].rstrip()
     comma = b"" if head.endswith(b"{") else b","
     return head + comma + encode(name) + b":" + raw + body[end:]
+
+
+def replace_member(body: bytes, name: str, raw: bytes) -> bytes | None:
+    """Return `body` with the top-level member `name` set to `raw`; None if it has no such member."""
+    spans = [(start, end) for found, _, start, end in _iterate_members(body) if found == name]
+    for start, end in reversed(spans):
+        body = body[:start] + raw + body[end:]
+    return body if spans else None
 
 
 def remove_member(body: bytes, name: str) -> bytes:
@@ -85,6 +90,8 @@ def _edit_below(value: bytes, changes: Mapping[str, bytes | None]) -> bytes | No
     if first_byte(value) not in (b"{", b"["):
         value = b"{}"
     edited = edit(value, changes)
+    if None not in changes.values():
+        return edited
     has_content = decode_object(edited) if first_byte(edited) == b"{" else decode_array(edited)
     return edited if has_content else None
 

@@ -90,13 +90,21 @@ def _run(options: argparse.Namespace) -> int:
     config = load(options.config)
     if options.print_env:
         base_url = options.gateway.rstrip("/") or f"http://{options.listen or config.server.listen}"
-        for variable, value in build_variables(config, base_url, options.name, options.session).items():
-            sys.stdout.write(f"export {variable}={value}\n")
+        _print_variables(build_variables(config, base_url, options.name, options.session))
         return 0
     if not options.command:
         sys.stderr.write(f"usage: {_USAGE}\n")
         return 2
     return _run_command(options, config)
+
+
+def _print_variables(rows: list[tuple[str, str, str]]) -> None:
+    """Print variables for a shell to evaluate; one that an earlier entry has is a comment."""
+    printed: set[str] = set()
+    for entry, variable, value in rows:
+        note = f"   # or only this entry, with --name {entry}" if variable in printed else ""
+        sys.stdout.write(f"{'#' if note else ''}export {variable}={value}{note}\n")
+        printed.add(variable)
 
 
 def _run_command(options: argparse.Namespace, config: "Config") -> int:

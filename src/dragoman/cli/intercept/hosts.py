@@ -70,13 +70,16 @@ def build_routes(config: Config, name: str = "", session: str = "") -> dict[str,
     return found
 
 
-def build_variables(config: Config, base_url: str, name: str = "", session: str = "") -> dict[str, str]:
-    """Return the environment variables that set the base URL of the vendor's clients to the gateway."""
-    found: dict[str, str] = {}
-    for entry, table in find_entries(config, name).items():
-        for variable in KINDS[config.upstreams[table.upstream].kind].client_variables:
-            _add_unique(config, found, variable, base_url + path_of(entry, session))
-    return found
+def build_variables(config: Config, base_url: str, name: str = "", session: str = "") -> list[tuple[str, str, str]]:
+    """Return, for each entry, the variables that set the base URL of the vendor's clients to the gateway.
+
+    A row has the entry, the variable and its value. Several entries may have the same variable.
+    """
+    return [
+        (entry, variable, base_url + path_of(entry, session))
+        for entry, table in find_entries(config, name).items()
+        for variable in KINDS[config.upstreams[table.upstream].kind].client_variables
+    ]
 
 
 def path_of(entry: str, session: str) -> str:
