@@ -158,8 +158,7 @@ class Config(Struct, frozen=True, kw_only=True):
             secret for each in upstreams for secret in (each.api_key, each.access_token, each.client_secret)
         }
         tool_secrets = {secret for each in self.tools.values() for secret in each.secrets}
-        others = (self.search.key, *(key.key for key in self.keys))
-        return frozenset({*upstream_secrets, *tool_secrets, *others} - {""})
+        return frozenset({*upstream_secrets, *tool_secrets, self.search.key, *(key.key for key in self.keys)} - {""})
 
 
 def load(path: Path | None = None, environment: Mapping[str, str] = os.environ, *, listen: str = "") -> Config:
@@ -244,7 +243,6 @@ class _ConfigReader:
         sessions = self._convert_table("sessions", document.get("sessions", {}), SessionsTable)
         sessions = msgspec.structs.replace(sessions, url=self._resolve_secret("sessions.url", sessions.url))
         search = self._convert_table("search", document.get("search", {}), SearchTable)
-        search = msgspec.structs.replace(search, key=self._resolve_secret("search.key", search.key))
         return Config(
             server=_apply_native_switch(server, self._environment),
             keys=keys,
@@ -254,7 +252,7 @@ class _ConfigReader:
             media=self._convert_table("media", document.get("media", {}), MediaTable),
             tools=self.read_tools(self._read_tables(document, "tools")),
             web=self._convert_table("web", document.get("web", {}), WebTable),
-            search=search,
+            search=msgspec.structs.replace(search, key=self._resolve_secret("search.key", search.key)),
             mcp=add_system_prompt(self._convert_table("mcp", document.get("mcp", {}), McpTable), self._environment),
             agents=self._read_agents(self._read_tables(document, "agents"), models),
             prices={
