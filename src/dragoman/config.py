@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 
 from dragoman.config_hints import keys_of, list_choices, suggest_key
 from dragoman.gateway.agents.settings import AgentTable, PriceTable
+from dragoman.gateway.search_settings import SearchTable
 from dragoman.http.admission import ClientLimits
 from dragoman.intercept.settings import InterceptSettingsError, InterceptTable, read_intercepts
 from dragoman.mcp.settings import McpTable, SettingsError, ToolServer, add_system_prompt, read_servers
@@ -142,6 +143,7 @@ class Config(Struct, frozen=True, kw_only=True):
     tools: Mapping[str, ToolServer] = {}
     """External MCP servers whose tools the gateway runs."""
     web: WebTable = WebTable()
+    search: SearchTable = SearchTable()
     mcp: McpTable = McpTable()
     agents: Mapping[str, AgentTable] = {}
     prices: Mapping[str, PriceTable] = {}
@@ -156,7 +158,7 @@ class Config(Struct, frozen=True, kw_only=True):
             secret for each in upstreams for secret in (each.api_key, each.access_token, each.client_secret)
         }
         tool_secrets = {secret for each in self.tools.values() for secret in each.secrets}
-        return frozenset({*upstream_secrets, *tool_secrets, *(key.key for key in self.keys)} - {""})
+        return frozenset({*upstream_secrets, *tool_secrets, self.search.key, *(key.key for key in self.keys)} - {""})
 
 
 def load(path: Path | None = None, environment: Mapping[str, str] = os.environ, *, listen: str = "") -> Config:
@@ -240,6 +242,7 @@ class _ConfigReader:
         keys = tuple(self._read_key(at, each, taken) for at, each in enumerate(server.keys))
         sessions = self._convert_table("sessions", document.get("sessions", {}), SessionsTable)
         sessions = msgspec.structs.replace(sessions, url=self._resolve_secret("sessions.url", sessions.url))
+        search = self._convert_table("search", document.get("search", {}), SearchTable)
         return Config(
             server=_apply_native_switch(server, self._environment),
             keys=keys,
@@ -249,6 +252,7 @@ class _ConfigReader:
             media=self._convert_table("media", document.get("media", {}), MediaTable),
             tools=self.read_tools(self._read_tables(document, "tools")),
             web=self._convert_table("web", document.get("web", {}), WebTable),
+            search=msgspec.structs.replace(search, key=self._resolve_secret("search.key", search.key)),
             mcp=add_system_prompt(self._convert_table("mcp", document.get("mcp", {}), McpTable), self._environment),
             agents=self._read_agents(self._read_tables(document, "agents"), models),
             prices={

@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 
 from dragoman.cli import main
 from dragoman.config import ConfigError, KeyTable, MediaTable, ServerTable, SessionsTable, UpstreamTable, load
+from dragoman.gateway.search_settings import SearchTable
 from dragoman.http.message import Request
 from dragoman.intercept.settings import InterceptTable
 from dragoman.mcp.settings import ToolServer
@@ -173,7 +174,7 @@ def test_a_wrong_file_is_not_shown(alone, capsys):
         ("[sever]\n", "did you mean `server`?"),
         (
             "[wholly]\n",
-            "known names are agents, intercept, mcp, media, models, prices, server, sessions, tools, upstreams, web",
+            "known names are agents, intercept, mcp, media, models, prices, search, server, sessions, tools, upstreams, web",
         ),
         ("[server]\nhartbeat = 1\n", "did you mean `heartbeat`?"),
         ("[server.limits]\nbdy = 1\n", "did you mean `body`?"),
@@ -206,7 +207,17 @@ def test_what_the_example_leaves_out_is_what_holds_without_it(alone):
     assert structs.replace(as_it_is, source="") == structs.replace(in_full, source="")
 
 
-TABLES = [ServerTable, SessionsTable, MediaTable, WebTable, UpstreamTable, KeyTable, ToolServer, InterceptTable]
+TABLES = [
+    ServerTable,
+    SessionsTable,
+    MediaTable,
+    WebTable,
+    SearchTable,
+    UpstreamTable,
+    KeyTable,
+    ToolServer,
+    InterceptTable,
+]
 
 
 @pytest.mark.parametrize("table", TABLES)

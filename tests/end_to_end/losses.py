@@ -62,7 +62,7 @@ WORDLESS: dict[tuple[str, str], str] = {
 
 UNREGARDED = {
     r"/(completed_at|createTime|traceId): not known to the client's dialect": ("time, place and method of a reply"),
-    r"/tool_usage: not known to the client's dialect": "counts of OpenAI's own tools",
+    r"/tool_usage(?:/image_gen.*)?: not known to the client's dialect": "counts of OpenAI's own tools",
     r"/output/\d+/id: not known to the client's dialect": "ids of items other than calls",
     r"/(usage|usageMetadata)/.*: the client's dialect has no such count": "counts other than input and output tokens",
     r"/input/\d+/id: not known to the target": "the same ids, when Responses clients send them back",

@@ -55,7 +55,7 @@ def stage(tmp_path: Path) -> Generator[Callable[..., Stage]]:
     """Set the stage for a program."""
     with ExitStack() as stack:
 
-        def start(models: dict[str, str], script: Script | None = None) -> Stage:
-            return stack.enter_context(open_stage(tmp_path, models, script))
+        def start(models: dict[str, str], script: Script | None = None, tables: str = "") -> Stage:
+            return stack.enter_context(open_stage(tmp_path, models, script, tables))
 
         yield start

@@ -30,7 +30,7 @@ def claude_code(
     options = [
         *mode,
         "--allowedTools",
-        ",".join(["Bash", "Read", "ToolSearch", *(f"mcp__{name}" for name in servers or ())]),
+        ",".join(["Bash", "Read", "ToolSearch", "WebSearch", *(f"mcp__{name}" for name in servers or ())]),
     ]
     if servers:
         options += ["--mcp-config", json.dumps({"mcpServers": servers})]

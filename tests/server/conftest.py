@@ -12,6 +12,7 @@ from msgspec import structs
 
 from dragoman.config import Config, MediaTable, RetriesTable, ServerTable, SessionsTable, UpstreamTable
 from dragoman.gateway.record import Record
+from dragoman.gateway.search_settings import SearchTable
 from dragoman.http.server import run_in_thread
 from dragoman.server.runner import running
 from dragoman.simulator.runner import Running as Simulated
@@ -81,6 +82,7 @@ def run_server_gateway(simulator: Simulated, **server: Any) -> Generator[Gateway
     media, web = server.pop("media", MediaTable()), server.pop("web", WebTable())
     agents, tools, servers = server.pop("agents", {}), server.pop("tools", ()), server.pop("servers", {})
     intercept, prices = server.pop("intercept", {}), server.pop("prices", {})
+    search = server.pop("search", SearchTable())
     server_sessions, more = server.pop("sessions", None), server.pop("more", {})
     table = ServerTable(**{"listen": "127.0.0.1:0", "retries": quick, **server})
     with ExitStack() as stack:
@@ -93,6 +95,7 @@ def run_server_gateway(simulator: Simulated, **server: Any) -> Generator[Gateway
             sessions=sessions,
             media=media,
             web=web,
+            search=search,
             agents=agents,
             tools=servers,
             intercept=intercept,

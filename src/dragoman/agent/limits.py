@@ -77,6 +77,7 @@ def add_usage(one: Usage | None, other: Usage | None) -> Usage:
         cached=_add_counts(one.cached, other.cached),
         cache_written=_add_counts(one.cache_written, other.cache_written),
         reasoning=_add_counts(one.reasoning, other.reasoning),
+        searches=_add_counts(one.searches, other.searches),
     )
 
 

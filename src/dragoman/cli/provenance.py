@@ -34,6 +34,7 @@ def format_config(path: Path | None, environment: Mapping[str, str] = os.environ
     yield from _format_table("sessions", config.sessions, document.get("sessions", {}))
     yield from _format_table("media", config.media, document.get("media", {}))
     yield from _format_table("web", config.web, document.get("web", {}))
+    yield from _format_table("search", config.search, document.get("search", {}))
     yield from _format_table(
         "mcp", config.mcp, document.get("mcp", {}), default_source=f"the variable {SYSTEM_PROMPT_VARIABLE}"
     )

@@ -265,6 +265,7 @@ def _add_usage(total: Usage | None, usage: Usage) -> Usage:
         cached=_add(total.cached, usage.cached),
         cache_written=_add(total.cache_written, usage.cache_written),
         reasoning=_add(total.reasoning, usage.reasoning),
+        searches=_add(total.searches, usage.searches),
     )
 
 

@@ -5,7 +5,7 @@ A reply that belongs to a conversation is saved before the client receives its l
 
 from collections.abc import AsyncIterator, Callable
 
-from dragoman.core.events import Event, Failed, PartStarted, Started
+from dragoman.core.events import Event, Failed, Finished, PartStarted, Started
 from dragoman.core.problems import EMPTY_REPLY_CODE, Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response
@@ -60,6 +60,7 @@ async def write_events(
         return
     writer, encoder = StreamWriter(request, context), dialect.encoder(request)
     problem: Problem | None = None
+    last = b""
     async for event in events:
         if isinstance(event, Failed):
             problem = event.problem
@@ -68,13 +69,17 @@ async def write_events(
         collector.feed(event)
         rendered = encoder.feed(event)
         rendered = rendered if problem is None else add_id_to_event(rendered, record)
-        await writer.write(rendered, has_begun=isinstance(event, PartStarted))
+        if isinstance(event, Finished):
+            # A client may disconnect as soon as it has the last bytes: they are sent together with the end.
+            last = rendered
+        else:
+            await writer.write(rendered, has_begun=isinstance(event, PartStarted))
     on_end()
     if problem is None:
         response = collector.response()
         record.usage, record.finish = response.usage, response.finish.reason
     record.note_first_token()
-    record.problem = await writer.end(b"", problem)
+    record.problem = await writer.end(last, problem)
 
 
 async def send_whole(body: bytes, response: Response, context: RequestContext) -> None:

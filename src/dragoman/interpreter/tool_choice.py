@@ -37,11 +37,7 @@ def drop_disallowed_tools(tools: Tools, choice: ToolChoice, adaptation: Adaptati
     kept: list[AnyTool] = []
     for tool in tools:
         is_native = isinstance(tool, NativeTool)
-        if (
-            (not choice.listed or _is_listed(tool, choice))
-            if is_native
-            else every_function or tool.name in choice.names
-        ):
+        if (not choice.listed or is_listed(tool, choice)) if is_native else every_function or tool.name in choice.names:
             kept.append(tool)
         else:
             adaptation.ledger.report_dropped(
@@ -50,7 +46,8 @@ def drop_disallowed_tools(tools: Tools, choice: ToolChoice, adaptation: Adaptati
     return tuple(kept)
 
 
-def _is_listed(tool: NativeTool, choice: ToolChoice) -> bool:
+def is_listed(tool: NativeTool, choice: ToolChoice) -> bool:
+    """Return whether the choice's list of allowed tools has a vendor's own tool."""
     return choice.extras is not None and any(_matches_entry(raw, tool) for raw in choice.extras.fields.values())
 
 
@@ -157,7 +154,7 @@ def _name_natives(choice: ToolChoice, declared: Tools) -> ToolChoice:
     """Return the choice with the names of the listed tools that are sent as functions."""
     if not choice.listed:
         return choice
-    listed = [tool for tool in declared if isinstance(tool, NativeTool) and _is_listed(tool, choice)]
+    listed = [tool for tool in declared if isinstance(tool, NativeTool) and is_listed(tool, choice)]
     return structs.replace(choice, names=(*choice.names, *(name for tool in listed for name in tool.calls)))
 
 

@@ -16,6 +16,7 @@ from dragoman.agent import Artifacts, JobRunner
 from dragoman.agent.config import Price
 from dragoman.config import Config, ConfigError, UpstreamTable
 from dragoman.core.problems import Problem
+from dragoman.core.request import NativeTool
 from dragoman.core.traits import TextCalls
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.runner import Agents
@@ -31,11 +32,17 @@ from dragoman.gateway.media import MediaFetcher, MediaLimits
 from dragoman.gateway.redact import redact
 from dragoman.gateway.retry import RetryPolicy
 from dragoman.gateway.router import Routes, Target, UpstreamSet
+from dragoman.gateway.search_backends import ModelBackend, SearchBackend, SearxngBackend
+from dragoman.gateway.search_settings import MODEL_BACKEND
 from dragoman.gateway.signatures import SignatureStore
 from dragoman.gateway.tool_search import ToolSearchProvider
+from dragoman.gateway.turn_functions import FunctionProvider
+from dragoman.gateway.web_search import PURPOSE as SEARCH_PURPOSE
+from dragoman.gateway.web_search import WebSearch
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.safe_fetch import GuardedFetcher
 from dragoman.http.upstream_connection import ConnectionFailure
+from dragoman.interpreter.tool_kinds import find_tool_for
 from dragoman.mcp.client import ServerStatus, open_servers
 from dragoman.sessions.store import Store, default_url, open_store
 from dragoman.sessions.values import Unavailable
@@ -138,15 +145,15 @@ async def open_gateway_services(
             else None
         )
         signatures = SignatureStore(conversations.store.signatures)
-        turn_answers = TurnRunner(
-            {"tool_search": ToolSearchProvider(routes.find_tool_limit)}, Executor(Registry()), signatures
-        )
+        settings = _build_settings(config)
+        providers = _build_providers(config, client, Gateway(routes, client, settings))
+        turn_answers = TurnRunner(providers, Executor(Registry()), signatures)
         large_bodies = LargeBodies(LARGE_BODY_PROCESS)
         stack.push_async_callback(large_bodies.close)
         gateway = Gateway(
             routes,
             client,
-            _build_settings(config),
+            settings,
             signatures,
             agents,
             turn_answers=turn_answers,
@@ -210,6 +217,28 @@ def _build_agents(
         registry, config.agents, ToolServers(servers, tool_services.find_origin, tool_services.find_error), prices
     )
     return Agents(agent_registry, tool_services.executor, conversations.store, job_runner)
+
+
+def _build_providers(config: Config, client: Client, models: Gateway) -> dict[str, FunctionProvider]:
+    """Return what the gateway can run itself within a turn, by purpose; `models` runs searches."""
+    providers: dict[str, FunctionProvider] = {}
+    if config.search.backend:
+        providers[SEARCH_PURPOSE] = WebSearch(_build_search_backend(config, client, models), config.search)
+    return providers | {"tool_search": ToolSearchProvider(models.routes.find_tool_limit)}
+
+
+def _build_search_backend(config: Config, client: Client, models: Gateway) -> SearchBackend:
+    if config.search.backend != MODEL_BACKEND:
+        return SearxngBackend(config.search, client, USER_AGENT)
+
+    def find_tool(model: str) -> NativeTool | None:
+        return find_tool_for(SEARCH_PURPOSE, models.routes.find_targets(model)[0].upstream.dialect)
+
+    _find_targets(config, "search.model", config.search.model, models.routes)
+    if find_tool(config.search.model) is None:
+        message = f"the API of {config.search.model!r} has no web search; use a model of another upstream, or a URL"
+        raise ConfigError(config.source, "search.model", message)
+    return ModelBackend(config.search, models.model, find_tool)
 
 
 def _build_settings(config: Config) -> GenerateSettings:

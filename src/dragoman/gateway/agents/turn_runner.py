@@ -22,6 +22,7 @@ from dragoman.gateway.model import UpstreamModel
 from dragoman.gateway.response_writer import write_events
 from dragoman.gateway.signatures import SignatureStore
 from dragoman.gateway.turn_functions import FunctionProvider, PreparedRequest, prepare_request
+from dragoman.interpreter.link_citations import LinkCitations
 from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.signature_recorder import SignatureRecorder
 from dragoman.interpreter.translation import TurnFunctionsNeeded
@@ -90,9 +91,9 @@ class TurnRunner:
         self, steps: AsyncIterator[Step], reply: RunReply, model: UpstreamModel, owner: str, dialect: str
     ) -> AsyncIterator[Event]:
         """Yield the events for the client; save what is signed in them, as for a reply of one turn."""
-        recorder, store = SignatureRecorder(), self._signature_store
+        recorder, store, citations = SignatureRecorder(), self._signature_store, LinkCitations()
         async for step in steps:
-            for event in reply.feed(step):
+            for event in (cited for fed in reply.feed(step) for cited in citations.feed(fed)):
                 recorder.record_event(event)
                 if store is not None and recorder.ended:
                     sections, recorder.ended = recorder.ended, []
