@@ -10,7 +10,7 @@ import pickle  # only what this program itself has written
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from msgspec import Struct, structs
@@ -70,21 +70,24 @@ class LargeBodies:
 
     async def _call(self, message: bytes) -> Any:
         try:
-            async with asyncio.timeout(_MOST_SECONDS):
+            async with self._kill_on_error(), asyncio.timeout(_MOST_SECONDS):
                 process = self._process or await self._start()
                 return await _exchange(process, message)
         except TimeoutError:
-            await self._stop()
             reason = f"the body takes more than {_MOST_SECONDS:g} seconds to process: it has too many values"
             raise Problem("invalid_request", reason) from None
         except (ConnectionError, asyncio.IncompleteReadError):
-            await self._stop()
             raise Problem("internal", "the process that handles large bodies has ended; see the gateway log") from None
-        except BaseException:
-            await self._stop()
-            raise
         finally:
             self._set_timer()
+
+    @contextlib.asynccontextmanager
+    async def _kill_on_error(self) -> AsyncGenerator[None]:
+        """Kill the process if the block fails or is cancelled: the rest of its answer may be in the pipe."""
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(self._stop)
+            yield
+            stack.pop_all()
 
     async def _start(self) -> Process:
         self._process = await asyncio.create_subprocess_exec(
