@@ -64,23 +64,16 @@ _PART_EVENTS = (PartStarted, PartDelta, PartSigned, PartCited, PartNative, PartE
 class RunReply:
     """Converts the steps of a run to events for the client."""
 
-    def __init__(  # noqa: PLR0913  the last two are independent options
-        self,
-        client: Dialect,
-        toolset: Toolset,
-        run: str,
-        current_dialect: Callable[[], str],
-        *,
-        is_whole: bool,
-        saves_signatures: bool = False,
+    def __init__(
+        self, client: Dialect, toolset: Toolset, options: ReplyOptions, current_dialect: Callable[[], str]
     ) -> None:
         self._client = client
         self._toolset = toolset
-        self._run = run
+        choice = toolset.client_request.tool_choice
+        self._options = structs.replace(options, single_call=choice is not None and choice.parallel is False)
+        self._run = options.salt
         self._current_dialect = current_dialect
         """Returns the dialect of the upstream that is replying."""
-        self._is_whole = is_whole
-        self._saves_signatures = saves_signatures
         self._client_tools = toolset.client_tools
         self._adapter: EventAdapter | None = None
         self._ledgers: list[Ledger] = []
@@ -185,10 +178,7 @@ class RunReply:
 
     def _build_adapter(self, source: Dialect) -> EventAdapter:
         self._ledgers.append(open_reply_ledger(source))
-        choice = self._toolset.client_request.tool_choice
-        single = choice is not None and choice.parallel is False
-        options = ReplyOptions(self._run, single, self._is_whole, self._saves_signatures)
-        return EventAdapter(source, self._client, self._ledgers[-1], options)
+        return EventAdapter(source, self._client, self._ledgers[-1], self._options)
 
     def _start_part(self, event: PartStarted) -> list[Event]:
         part = event.part

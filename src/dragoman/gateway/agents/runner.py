@@ -32,6 +32,7 @@ from dragoman.gateway.model import UpstreamModel
 from dragoman.gateway.record import Record
 from dragoman.gateway.response_writer import write_events
 from dragoman.interpreter.loss_report import reject_losses
+from dragoman.interpreter.reply_adapter import ReplyOptions
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Unavailable
 from dragoman.tools import Executor
@@ -94,7 +95,8 @@ class Agents:
             runtime=self._job_runner.runtime if runtime is None else partial(Within, outer=runtime),
         )
         is_whole = not client_request.call.stream
-        reply = RunReply(dialect, toolset, run, lambda: model.dialect_for(toolset.request.model), is_whole=is_whole)
+        options = ReplyOptions(salt=run, is_whole=is_whole)
+        reply = RunReply(dialect, toolset, options, lambda: model.dialect_for(toolset.request.model))
         async with AsyncExitStack() as stack:
             if conversation is not None:
                 await stack.enter_async_context(hold_conversation(self._store, conversation))
