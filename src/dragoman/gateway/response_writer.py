@@ -1,15 +1,12 @@
-"""Writes the response to the client: a whole reply, or a stream as its events arrive from an upstream or an agent.
+"""Writes the response to the client: a whole reply, or a stream as its events arrive from an upstream.
 
 A reply that belongs to a conversation is saved before the client receives its last event.
 """
 
-from collections.abc import AsyncIterator, Callable
-
-from dragoman.core.events import Event, Failed, Finished, PartStarted, Started
+from dragoman.core.events import Failed, Started
 from dragoman.core.problems import EMPTY_REPLY_CODE, Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response
-from dragoman.core.stream import Collector
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.context import CallContext, RequestContext
 from dragoman.gateway.errors import add_id_to_event, map_failure
@@ -41,45 +38,6 @@ async def read_reply(reply: UpstreamReply, context: CallContext) -> tuple[bytes,
     if reply.signature_store is not None and (sections := find_signed_sections(response)):
         await reply.signature_store.save(request.owner, sections)
     return rendered.body, response
-
-
-async def write_events(
-    events: AsyncIterator[Event], request: Request, context: RequestContext, on_end: Callable[[], None]
-) -> None:
-    """Send a reply given as events in the client's dialect; `on_end` is called after the last event.
-
-    Raises the error that the events end with if nothing has been sent to the client yet.
-    """
-    record, dialect, collector = context.record, dialect_named(context.request.dialect), Collector()
-    if not context.request.call.stream:
-        async for event in events:
-            collector.feed(event)
-        response = collector.response()
-        on_end()
-        await send_whole(dialect.build_response(response, request), response, context)
-        return
-    writer, encoder = StreamWriter(request, context), dialect.encoder(request)
-    problem: Problem | None = None
-    last = b""
-    async for event in events:
-        if isinstance(event, Failed):
-            problem = event.problem
-            if not context.exchange.started:
-                raise problem
-        collector.feed(event)
-        rendered = encoder.feed(event)
-        rendered = rendered if problem is None else add_id_to_event(rendered, record)
-        if isinstance(event, Finished):
-            # A client may disconnect as soon as it has the last bytes: they are sent together with the end.
-            last = rendered
-        else:
-            await writer.write(rendered, has_begun=isinstance(event, PartStarted))
-    on_end()
-    if problem is None:
-        response = collector.response()
-        record.usage, record.finish = response.usage, response.finish.reason
-    record.note_first_token()
-    record.problem = await writer.end(last, problem)
 
 
 async def send_whole(body: bytes, response: Response, context: RequestContext) -> None:

@@ -14,12 +14,12 @@ from dragoman.agent import Limits, Step
 from dragoman.core.events import Event
 from dragoman.core.request import Request
 from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.agents.event_writer import write_events
 from dragoman.gateway.agents.reply import RunReply
 from dragoman.gateway.agents.reply_texts import drop_interim_texts
 from dragoman.gateway.agents.toolset import Toolset
 from dragoman.gateway.context import CallContext, RequestContext
 from dragoman.gateway.model import UpstreamModel
-from dragoman.gateway.response_writer import write_events
 from dragoman.gateway.signatures import SignatureStore
 from dragoman.gateway.turn_functions import FunctionProvider, PreparedRequest, prepare_request
 from dragoman.interpreter.link_citations import LinkCitations
