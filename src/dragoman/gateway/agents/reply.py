@@ -22,7 +22,6 @@ from dragoman.agent import (
     Step,
     TurnEnded,
 )
-from dragoman.agent.limits import add_usage
 from dragoman.core.events import (
     Event,
     Failed,
@@ -40,7 +39,7 @@ from dragoman.core.events import (
 from dragoman.core.losses import Loss
 from dragoman.core.parts import AnyPart, Opaque, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Tool
-from dragoman.core.response import Usage
+from dragoman.core.response import Usage, add_usage
 from dragoman.core.stream import replay_part
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
