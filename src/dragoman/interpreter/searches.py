@@ -21,7 +21,6 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import ReplyAdapter
 from dragoman.wire import json
 
-_NEW_ID = "a search gets an id by which it is recognised in the history"
 _NO_TITLES = "searches in the client's dialect list only the addresses of pages"
 _MAX_HELD = 8_000_000
 """A reply with more characters than this is no longer held back."""
@@ -82,12 +81,9 @@ class ReplySearches:
 
 
 def drop_search_fields(adapter: ReplyAdapter, search: Search, fields: dict[str, bytes]) -> None:
-    """Report the fields of a search that are not sent; it gets another id."""
+    """Report the fields of a search that are not sent; its id only joins it to its results, and is no loss."""
     search_id = json.encode(search.id)
-    others = {pointer: raw for pointer, raw in fields.items() if raw != search_id}
-    for pointer in fields.keys() - others.keys():
-        adapter.ledger.report_dropped(search.where + pointer, _NEW_ID, "informational")
-    adapter.drop_fields(search.where, others)
+    adapter.drop_fields(search.where, {pointer: raw for pointer, raw in fields.items() if raw != search_id})
 
 
 def arrange_parts(parts: Sequence[AnyPart], ledger: Ledger, *, infers: bool) -> list[AnyPart]:

@@ -1,7 +1,8 @@
 """What Chat-compatible servers accept beyond what a model's traits row says: one row for each server.
 
 A row is found by `server` in the configuration, else by the host of the base URL, else by the model name. Each lists
-only the traits in which the server differs; `edit_messages` adapts a history to them. The facts are from the servers' documentation and source of November 2026.
+only the traits in which the server differs; `edit_messages` adapts a history to them. The facts are from the servers'
+documentation and source of November 2026.
 """
 
 from collections.abc import Iterator
