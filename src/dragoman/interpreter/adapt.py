@@ -161,14 +161,7 @@ def adapt_turns(messages: tuple[Message, ...], adaptation: Adaptation, *, is_sta
         # What the target has no field for is requested in the prompt, at the end of the system messages.
         instructions = Message(role="system", parts=(Text(text="\n".join(adaptation.instructions)),))
         adapted.insert(count_leading_systems(adapted), instructions)
-    return arrange_turns(
-        adapted,
-        adaptation.traits,
-        adaptation.ledger,
-        is_start=is_start,
-        pair=adaptation.pair,
-        call_count=adaptation.calls,
-    )
+    return arrange_turns(adapted, adaptation, is_start=is_start)
 
 
 def _adapt_extras(request: Request, tools: tuple[AnyTool, ...], adaptation: Adaptation) -> Extras | None:

@@ -23,6 +23,7 @@ from dragoman.gateway.record import EXCHANGE_HEADER, Record, build_response_head
 from dragoman.gateway.retry import client_may_retry
 from dragoman.gateway.router import Routes, Target
 from dragoman.http.admission import Load
+from dragoman.http.client import RECEIVED_MARKS
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON_HEADERS, Headers, Request
 from dragoman.http.rejection import RejectionResponse
@@ -36,6 +37,9 @@ from dragoman.server.routes import PathMatch, Paths
 from dragoman.server.services import GatewayServices
 from dragoman.upstreams.upstream import Upstream
 
+_MAX_GATEWAYS = 10
+"""The most gateways that a request may have come through."""
+_MAX_SHOWN = 200
 EndpointHandler = Callable[[Exchange, PathMatch, Key, Record], Awaitable[None]]
 ReadRequest = Callable[[Request, PathMatch, Key], Awaitable[tuple[ClientRequest, ConversationOptions | None]]]
 
@@ -203,6 +207,20 @@ def _find_target(path_match: PassthroughPath, model: str, dialect: str, routes: 
 
 def _has_vendor_endpoints(upstream: Upstream, vendor: str) -> bool:
     return upstream.has_passthrough and dialect_named(upstream.dialect).issuer == vendor
+
+
+def require_no_loop(marks: str, base_url: str) -> None:
+    """Raise a `Problem` if a request has come through this gateway before, or through too many others."""
+    # A connection's requests share their context, so those without marks reset what an earlier one has set.
+    RECEIVED_MARKS.set(marks)
+    passed = marks.split(", ")
+    if base_url in passed or len(passed) > _MAX_GATEWAYS:
+        message = (
+            f"the gateway called itself: set base_url of the upstream to another address than {base_url}"
+            if passed[0] == base_url
+            else f"the request has passed a chain of gateways that leads back to this one: {marks[:_MAX_SHOWN]}"
+        )
+        raise Problem("invalid_request", message, code="loop")
 
 
 async def reject_websocket(exchange: Exchange, record: Record) -> None:
