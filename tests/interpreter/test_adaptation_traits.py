@@ -259,9 +259,12 @@ WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
             "chat",
             "gpt-5.6",
             "nobody",
-            OF_CHAT | OF_GPT_5 | MARKS | {"efforts": NEWEST, "tools_need_no_effort": True},
+            OF_CHAT
+            | OF_GPT_5
+            | MARKS
+            | {"efforts": NEWEST, "tools_need_no_effort": True, "tools_need_stated_effort": True},
         ),
-        ("chat", "gpt-5.4", "gpt-5.6", NO_MARKS | {"thinks_by_default": False}),
+        ("chat", "gpt-5.4", "gpt-5.6", NO_MARKS | {"thinks_by_default": False, "tools_need_stated_effort": False}),
         ("chat", "gpt-5.5", "gpt-5.4", {"thinks_by_default": True}),
         ("chat", "gpt-5.2-codex", "gpt-5.2", {"thinks_by_default": True}),
         ("chat", "gpt-5.2", "gpt-5.4", {"efforts": NEWEST[:-1], "tools_need_no_effort": False}),

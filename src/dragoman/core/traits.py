@@ -163,6 +163,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """The API in which the model accepts function tools, for an error; "" for this one. Some GPT models: Responses."""
     tools_need_no_effort: bool = False
     """Function tools are rejected unless effort is "none" (newer GPT models on Chat)."""
+    tools_need_stated_effort: bool = False
+    """They are rejected without an effort too, because the model reasons by default."""
 
     media: frozenset[str] = frozenset()
     """Kinds of media that a user turn may contain."""

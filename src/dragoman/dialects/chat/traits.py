@@ -81,6 +81,7 @@ _GPT_5_4 = structs.replace(
 )
 _GPT_NEWEST = structs.replace(
     _GPT_5_4,
+    tools_need_stated_effort=True,
     cache_marks=True,
     cache_lifetimes=_LIFETIMES,
     cache_options=frozenset({"mode", "ttl"}),
