@@ -242,9 +242,7 @@ def build_answered_turn(question: Question, reply: bytes, response: Response) ->
     """Return a turn with its reply."""
     turn = question.turn
     dialect = dialect_named(turn.dialect)
-    output = [
-        Item(find_or_generate_id(body), body, is_output=True) for body in dialect.turns.read_reply_items(reply)
-    ]
+    output = [Item(find_or_generate_id(body), body, is_output=True) for body in dialect.turns.read_reply_items(reply)]
     calls = list_calls(response.parts, output, dialect)
     return structs.replace(
         turn,
