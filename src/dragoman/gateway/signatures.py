@@ -84,8 +84,8 @@ class SignatureStore:
     async def has_recorded(self, owner: str) -> bool:
         """Return whether anything is known to be saved for an owner.
 
-        The store is asked once, because requests of a vendor's own dialect can be sent without an answer: what another
-        process saves later is not known here, and the vendor judges it.
+        This queries the store once for each owner, because requests of a vendor's own dialect can be sent without it:
+        what another process saves later is not known here, and the vendor judges it.
         """
         if owner in self._owners or owner in self._asked:
             return owner in self._owners
