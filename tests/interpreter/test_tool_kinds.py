@@ -122,7 +122,7 @@ def test_fields_of_a_native_tool_are_known_by_their_pointer(body, settings):
 UNKNOWN = {
     "messages": {"type": "novel_20300101", "name": "novel"},
     "responses": {"type": "novel"},
-    "gemini": {"novelTool": {}},
+    "gemini": {"novelTool": {}, "otherTool": {}},
 }
 
 
@@ -142,7 +142,7 @@ def test_a_tool_of_an_unknown_type_passes_at_its_vendor_and_is_a_material_loss_t
         assert translation.losses == ()
         return
     (loss,) = [loss for loss in translation.losses if loss.where.startswith("/tools")]
-    kind = UNKNOWN[source].get("type", "novelTool")
+    kind = UNKNOWN[source].get("type", "novelTool, otherTool")
     assert (loss.what, loss.grade) == (f"the target has no such kind of tool: {kind}", "material")
     with pytest.raises(Problem, match=kind) as caught:
         translate_request(call, source, target, model=NEWEST[target], strict=True)

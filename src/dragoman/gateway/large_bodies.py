@@ -278,6 +278,9 @@ class _Snapshot(SignatureStore):
         del owner
         return not self._inputs.is_empty
 
+    async def has_recorded(self, owner: str) -> bool:
+        return await self.has_any(owner)
+
     async def look_up(self, owner: str, ids: Sequence[str]) -> bool:
         missing = [section for section in ids if (owner, section) not in self._inputs.saved]
         if missing:

@@ -249,7 +249,7 @@ async def translate(
         if request.has_stored_history:
             call, repairs = pair_request(call, client_dialect, target.model)
             losses += repairs
-        if signature_store is not None and signature_store.knows(request.owner) and not target.is_exact:
+        if signature_store is not None and not target.is_exact and await signature_store.has_recorded(request.owner):
             call, removed = await remove_recorded(call, request, target, signature_store)
             losses += removed
     elif signature_store is not None and target.signs:

@@ -112,9 +112,9 @@ def _find_functions(tool: NativeTool, target: str) -> tuple[Tool, ...]:
 
 
 def find_kind(tool: NativeTool) -> str:
-    """Return the type of a vendor's own tool, or the member that it is in; "" if it has none."""
+    """Return the type of a vendor's own tool, or the members that it is in; "" if it has none."""
     members = json.decode_object(tool.raw) if json.is_object(tool.raw) else {}
-    kind = json.peek(members["type"]) if "type" in members else next(iter(members), "")
+    kind = json.peek(members["type"]) if "type" in members else ", ".join(members)
     return kind if isinstance(kind, str) else ""
 
 
