@@ -86,8 +86,8 @@ def translate_whole(body, source, target, model, **options):
 
 def test_the_most_uses_are_the_most_calls_at_openai_and_back():
     declared = {"model": "m", "messages": QUESTION, "max_tokens": 99, "tools": [{**CLAUDE, "max_uses": 3}]}
-    there = json.loads(translate_whole(declared, "messages", "responses", "gpt-5.5", strict=True).call.body)
-    assert there["max_tool_calls"] == 3
+    sent = json.loads(translate_whole(declared, "messages", "responses", "gpt-5.5", strict=True).call.body)
+    assert sent["max_tool_calls"] == 3
     tools = [{"type": "web_search"}, FUNCTION]
     declared = {"model": "m", "input": QUESTION, "store": False, "max_tool_calls": 4, "tools": tools}
     back = json.loads(translate_whole(declared, "responses", "messages", "claude-sonnet-4-5", strict=True).call.body)
