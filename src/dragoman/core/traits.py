@@ -114,6 +114,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """How many tools a request may have; a namespace counts once where the target has namespaces."""
     tool_search: bool = False
     """The vendor runs a search for deferred tools."""
+    web_search: bool = True
+    """The vendor's own web search can be declared, if its dialect has one."""
     native_mix: tuple[tuple[str, bytes], ...] = ()
     """Request fields that must be set when they are combined."""
     forced_choice: bool = True

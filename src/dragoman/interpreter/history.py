@@ -103,8 +103,10 @@ def _adapt_text(part: Text, message: Message, adaptation: Adaptation) -> Adapted
         return part
     changes = remove_foreign_fields(part, message.role, adaptation)
     if part.citations:
+        # The answer is sent, and so is the search with its pages.
+        grade = "informational" if all(citation.url for citation in part.citations) else None
         adaptation.ledger.report_dropped_field(
-            "part.citations", "citations of an earlier answer are not sent back", part
+            "part.citations", "citations of an earlier answer are not sent back", part, grade
         )
         changes["citations"] = ()
     if part.signature is not None and not adaptation.traits.text_signatures:

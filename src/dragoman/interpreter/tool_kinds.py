@@ -46,7 +46,7 @@ _DESCRIBED = frozenset({"function", "parameters", "input_schema"})
 
 def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
     """Return the target's counterpart of a vendor's own tool, and report what it does not have."""
-    found = find_counterpart(tool, adaptation.traits.dialect)
+    found = find_counterpart(tool, adaptation.traits)
     if found is None:
         if find_purpose(tool.raw) == _SEARCH:
             adaptation.missing[_SEARCH] = tool.where
@@ -56,15 +56,16 @@ def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
             adaptation.ledger.report_dropped(tool.where, NO_PROGRAMS, "informational")
             return None
         kind = find_kind(tool)
-        reason = HOSTED_TOOL if _is_hosted(tool) else f"{UNKNOWN_TOOL}: {kind}" if kind else UNKNOWN_TOOL
+        reason = HOSTED_TOOL if is_hosted(tool) else f"{UNKNOWN_TOOL}: {kind}" if kind else UNKNOWN_TOOL
         adaptation.ledger.report_dropped(tool.where, reason)
     elif json.peek(found.raw) != json.peek(tool.raw):
-        # Every tool search finds the same tools, whatever it is called.
+        # Every tool search finds the same tools, and every web search the same web.
         is_search = find_purpose(tool.raw) == "tool_search"
-        grade = "informational" if is_search else None
+        grade = "informational" if is_search or find_purpose(tool.raw) == _SEARCH else None
         adaptation.ledger.report_approximated(tool.where, "replaced by the target's own tool of that kind", grade)
         if find_purpose(tool.raw) == _SEARCH:
-            return translate_settings(tool, found, list_settings(tool), adaptation.ledger)
+            settings = [pointer for pointer in list_settings(tool) if pointer != "/name"]
+            return translate_settings(tool, found, settings, adaptation.ledger, implied=adaptation.implied_settings)
         for pointer in [pointer for pointer in list_settings(tool) if not (is_search and pointer == "/name")]:
             adaptation.ledger.report_dropped(tool.where + pointer, "settings of a vendor's own tool are not translated")
     return found
@@ -139,11 +140,11 @@ def _is_incomplete(tool: NativeTool) -> bool:
 def _is_impossible(tool: NativeTool) -> bool:
     """Return whether the tool's own API has no such tools, and no vendor has one of that kind."""
     dialect = DIALECTS.get(tool.dialect)
-    has_natives = dialect is None or dialect.is_hosted is not None or bool(dialect.vendor_tools)
+    has_natives = dialect is None or dialect.is_hosted is not None
     return not has_natives and not find_purpose(tool.raw)
 
 
-def _is_hosted(tool: NativeTool) -> bool:
+def is_hosted(tool: NativeTool) -> bool:
     """Return whether the vendor of the tool's dialect runs it."""
     dialect = DIALECTS.get(tool.dialect)
     return dialect is not None and dialect.is_hosted is not None and dialect.is_hosted(tool.raw)
@@ -170,16 +171,18 @@ def declares_search(tools: Sequence[AnyTool]) -> bool:
     return any(find_purpose(tool.raw) == _SEARCH for tool in natives)
 
 
-def find_counterpart(tool: NativeTool, dialect: str) -> NativeTool | None:
-    """Return the tool of `dialect` that does what `tool` does, or None."""
-    return find_tool_for(find_purpose(tool.raw), dialect, tool.where)
+def find_counterpart(tool: NativeTool, traits: Traits) -> NativeTool | None:
+    """Return the tool of a model's vendor that does what `tool` does, or None."""
+    return find_tool_for(find_purpose(tool.raw), traits, tool.where)
 
 
-def find_tool_for(purpose: str, dialect: str, where: str = "") -> NativeTool | None:
-    """Return the tool of the vendor of `dialect` for a purpose, such as "search"; None if it has none."""
-    target = DIALECTS.get(dialect)
+def find_tool_for(purpose: str, traits: Traits, where: str = "") -> NativeTool | None:
+    """Return the tool of a model's vendor for a purpose, such as "search"; None if it has none."""
+    target = DIALECTS.get(traits.dialect)
     found = target.vendor_tools.get(purpose) if target is not None else None
-    return NativeTool(dialect=dialect, raw=found.raw, where=where) if found is not None else None
+    if found is None or (purpose == _SEARCH and not traits.web_search):
+        return None
+    return NativeTool(dialect=traits.dialect, raw=found.raw, where=where)
 
 
 def list_settings(tool: NativeTool) -> list[str]:

@@ -24,6 +24,7 @@ from dragoman.interpreter.schema.plain import (
     prove_plain,
     to_json_schema,
 )
+from dragoman.interpreter.search_limits import MAX_USES, find_max_uses
 from dragoman.interpreter.tool_choice import adapt_choice, add_validation, drop_disallowed_tools
 from dragoman.interpreter.tool_kinds import (
     StrictBudget,
@@ -97,6 +98,8 @@ def adapt_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTo
     own.has_tool_search = adaptation.has_tool_search
     distinct = _drop_duplicates(tools, own)
     if any(isinstance(tool, NativeTool) for tool in distinct):
+        if dialect_named(traits.dialect).call_limit and find_max_uses(tools) is not None:
+            own.implied_settings = frozenset({MAX_USES})
         distinct = declare_client_tools(distinct, own)
     each = _adapt_each(distinct, own)
     if any(isinstance(tool, NativeTool) for tool in each):

@@ -111,5 +111,7 @@ DIALECT = Dialect(
     repeats_count=repeats_count,
     informational_replies=compat.INFORMATIONAL_REPLIES,
     shared_fields=compat.SHARED_FIELDS,
+    vendor_tools=compat.VENDOR_TOOLS,
+    search_settings=compat.SEARCH_SETTINGS,
     image_detail="/image_url/detail",
 )
