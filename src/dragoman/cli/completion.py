@@ -25,7 +25,9 @@ _BASH = """_dragoman() {{
 }}
 complete -o filenames -F _dragoman dragoman
 """
-_ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
+_ZSH = """(( $+functions[compdef] )) || { autoload -U compinit && compinit; }
+autoload -U +X bashcompinit && bashcompinit
+"""
 
 
 def add_to(verbs: "_SubParsersAction[Parser]") -> None:
