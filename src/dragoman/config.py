@@ -174,7 +174,7 @@ def load(path: Path | None = None, environment: Mapping[str, str] = os.environ, 
         mcp = add_system_prompt(McpTable(), environment)
         return Config(server=server, upstreams=_find_upstreams(environment, server), tools=tools, mcp=mcp)
     try:
-        document = tomllib.loads(file.read_text())
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(str(file), "", f"cannot read the file: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
