@@ -50,7 +50,7 @@ _MAX_GATEWAYS = 10
 """The most gateways that a request may have come through."""
 _MAX_SHOWN = 200
 _PUBLIC_OPERATIONS = frozenset({"health", "ready"})
-_LIMITED_OPERATIONS = frozenset({"generate", "count", "other", "mcp"})
+_LIMITED_OPERATIONS = frozenset({"generate", "count", "other", "mcp", "translate"})
 """Operations that count for the concurrency limit of a key."""
 
 _UNPARSED_TYPES = (
@@ -65,7 +65,7 @@ _UNPARSED_TYPES = (
 """Content types of files, which are forwarded without being parsed."""
 
 
-_OFFLOADED_OPERATIONS = frozenset({"generate", "count"})
+_OFFLOADED_OPERATIONS = frozenset({"generate", "count", "translate"})
 """Operations whose large bodies another process handles."""
 _MANY_SEPARATORS = 100_000
 """Commas and colons in the body of such an operation from which on it is large."""
@@ -141,7 +141,7 @@ class App:
             name for name, dialect in DIALECTS.items() if dialect.turns.has_store_member
         )
         """Dialects whose request bodies can name the conversation they continue."""
-        self.paths = Paths(DIALECTS.values())
+        self.paths = Paths(DIALECTS.values(), translates=services.translates)
         self._shedder = LoadShedder(self.paths, self._load, observability.metrics)
         vendor_headers = (dialect.api.forwarded_headers for dialect in DIALECTS.values())
         self._forwarded_headers = frozenset({"idempotency-key"}).union(*vendor_headers)
