@@ -12,11 +12,11 @@ from cli.console import run
 from dialects.toy import DIALECT
 from dialects.toy.upstream import KIND
 from dragoman import Call, Context, Problem, StreamTranslator, translate_error, translate_request, translate_response
-from dragoman.cli.job import dialect_of
 from dragoman.config import ConfigError, UpstreamTable, load, read_upstreams
 from dragoman.dialects import NAMES
 from dragoman.dialects import registry as dialects
 from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.job import dialect_of
 from dragoman.simulator import Answer, Received
 from dragoman.simulator import Call as Made
 from dragoman.simulator.runner import in_thread

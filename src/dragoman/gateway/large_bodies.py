@@ -50,7 +50,7 @@ _UNPARSED_TYPES = (
     "text/csv",
 )
 """Content types of files, which are forwarded without being parsed."""
-_OFFLOADED_OPERATIONS = frozenset({"generate", "count"})
+_OFFLOADED_OPERATIONS = frozenset({"generate", "count", "translate"})
 """Operations whose large bodies another process handles."""
 _MANY_SEPARATORS = 100_000
 """Commas and colons in the body of such an operation from which on it is large."""

@@ -49,7 +49,7 @@ from dragoman.server.metrics import QUIET_OPERATIONS
 from dragoman.server.routes import PathMatch, Paths
 
 _PUBLIC_OPERATIONS = frozenset({"health", "ready"})
-_LIMITED_OPERATIONS = frozenset({"generate", "count", "other", "mcp"})
+_LIMITED_OPERATIONS = frozenset({"generate", "count", "other", "mcp", "translate"})
 """Operations that count for the concurrency limit of a key."""
 
 _MOST_MEMBERS = 10_000
@@ -119,7 +119,7 @@ class App:
             name for name, dialect in DIALECTS.items() if dialect.turns.has_store_member
         )
         """Dialects whose request bodies can name the conversation they continue."""
-        self.paths = Paths(DIALECTS.values())
+        self.paths = Paths(DIALECTS.values(), translates=services.translates)
         self._shedder = LoadShedder(self.paths, self._load, observability.metrics)
         vendor_headers = (dialect.api.forwarded_headers for dialect in DIALECTS.values())
         self._forwarded_headers = frozenset({"idempotency-key"}).union(*vendor_headers)

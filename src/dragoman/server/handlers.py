@@ -28,7 +28,7 @@ from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON_HEADERS, Headers, Request
 from dragoman.http.rejection import RejectionResponse
 from dragoman.server import mcp
-from dragoman.server.auth import Access, Key
+from dragoman.server.auth import Access, Key, parse_strict
 from dragoman.server.endpoints import code_assist, models, stored
 from dragoman.server.exchanges import Observability
 from dragoman.server.interception import Interception
@@ -55,6 +55,8 @@ class Services(Struct, frozen=True):
     load: Load
     strict: Strict = False
     """Which losses are rejected in all requests."""
+    translates: bool = False
+    """Whether documents are translated at `/v1/translate`."""
 
 
 class Endpoints:
@@ -79,6 +81,7 @@ class Endpoints:
             "mcp": self._answer_mcp,
             "intercept": services.interception.handle_request,
             "exchange": self._show_exchange,
+            "translate": self._translate,
         }
 
     async def _show_health(self, exchange: Exchange, _path: PathMatch, _key: Key, _record: Record) -> None:
@@ -101,6 +104,15 @@ class Endpoints:
         await exchange.send(
             200, JSON_HEADERS, await self._services.observability.exchanges.find_anywhere(path.name, key.name)
         )
+
+    async def _translate(self, exchange: Exchange, _path: PathMatch, key: Key, record: Record) -> None:
+        from dragoman.server.endpoints import translation  # noqa: PLC0415  most gateways do not have this path
+
+        header = exchange.request.headers_by_name.get("x-dragoman-strict")
+        strict = parse_strict(header, default=self._services.strict)
+        with self._quotas.slot(key):
+            large_bodies = self._services.gateway_services.large_bodies
+            await translation.handle_request(exchange, record, large_bodies, strict)
 
     async def _list_models(self, exchange: Exchange, path: PathMatch, key: Key, record: Record) -> None:
         query = exchange.request.query
