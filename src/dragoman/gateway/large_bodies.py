@@ -224,6 +224,9 @@ class _Snapshot(SignatureStore):
         return OwnerSigner(owner, self._inputs.saved, self, self._inputs.is_empty)
 
     async def has_any(self, owner: str) -> bool:
+        return self.knows(owner)
+
+    def knows(self, owner: str) -> bool:
         del owner
         return not self._inputs.is_empty
 

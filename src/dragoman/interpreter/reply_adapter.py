@@ -121,7 +121,6 @@ CUT_OFF = "the call was cut off inside its arguments"
 NOT_AN_OBJECT = "the call's arguments are not a JSON object, or nested too deeply"
 ONE_CALL = "the client allows one call at a time: only the first is sent"
 REFUSAL_AS_TEXT = "a refusal is sent as text"
-_NEW_ID = "a search gets an id by which it is recognised in the history"
 UNKNOWN_TO_CLIENT = "not known to the client's dialect"
 _NO_COUNT = "the client's dialect has no such count"
 _ENDINGS: dict[FinishReason, str] = {
@@ -198,12 +197,9 @@ class ReplyAdapter:
                 self.cited_pointers.setdefault(above, set()).add(pointer)
 
     def drop_search_fields(self, search: Search, fields: dict[str, bytes]) -> None:
-        """Report the fields of a search that are not sent; it gets another id."""
+        """Report the fields of a search that are not sent; its id only joins it to its results, and is no loss."""
         search_id = json.encode(search.id)
-        others = {pointer: raw for pointer, raw in fields.items() if raw != search_id}
-        for pointer in fields.keys() - others.keys():
-            self.ledger.report_dropped(search.where + pointer, _NEW_ID, "informational")
-        self.drop_fields(search.where, others)
+        self.drop_fields(search.where, {pointer: raw for pointer, raw in fields.items() if raw != search_id})
 
     def adapt_search(self, search: Search) -> Search | None:
         """Return a search for the client; None for one whose results are still to come."""

@@ -47,6 +47,7 @@ from dragoman.wire import json
 _STRUCTURAL = frozenset({"type", "properties", "required", "additionalProperties", "$schema"})
 """Keywords without information in the schema of a tool without arguments."""
 NO_PARAMETERS = b'{"type":"object","properties":{}}'
+DECLARED_TWICE = "an earlier tool has the same name"
 _NOTICES = {
     "search": (
         "You have no web search in this conversation. Do not say that you have searched, and invent no results: if you "
@@ -158,7 +159,7 @@ def _drop_duplicates(tools: Iterable[AnyTool], adaptation: Adaptation) -> list[A
     if len(first) < len(functions):
         duplicates = {id(tool): tool for tool in functions if first[tool.namespace, tool.name] is not tool}
         for tool in duplicates.values():
-            adaptation.ledger.report_dropped(tool.where, "an earlier tool has the same name")
+            adaptation.ledger.report_dropped(tool.where, DECLARED_TWICE)
         kept = [tool for tool in kept if id(tool) not in duplicates]
     return kept
 
