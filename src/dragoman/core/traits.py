@@ -125,6 +125,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """A subset of the declared tools can be allowed without leaving the others out."""
     allowed_natives: bool = False
     """The list of allowed tools includes the vendor's own (OpenAI): one that is not listed may not be used."""
+    choice_of_functions: bool = False
+    """The tool choice is about functions only, and one without functions is rejected (Gemini)."""
     parallel_switch: bool = False
     parallel_needs_mode: bool = False
     """Parallel calls can be disabled only together with a tool choice mode."""
