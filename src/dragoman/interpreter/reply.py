@@ -180,10 +180,11 @@ class EventAdapter(ReplyAdapter):
             part = structs.replace(part, extras=None, signature=None)
         fields = extras.fields if extras is not None else None
         if fields and not (isinstance(part, Reasoning) and self.capabilities.reasoning):
-            if not isinstance(part, Search):
+            if isinstance(part, Search):
+                if self.capabilities.searches:  # else the whole search is reported
+                    drop_search_fields(self, part, fields)
+            elif self.capabilities.tool_search or not isinstance(part, ToolSearch | FoundTools):
                 self.drop_fields(part.where, fields)
-            elif self.capabilities.searches:  # else the whole search is reported
-                drop_search_fields(self, part, fields)
             fields = None
         if isinstance(part, ToolCall):
             return self._start_call(part, signature)
