@@ -76,9 +76,10 @@ def list_packages(programs: Path) -> set[str]:
     return {line.partition("==")[0].replace("-", "_") for line in lines} - {"pip", "setuptools"}
 
 
+@pytest.mark.parametrize("archive", [0, 1], ids=["sdist", "wheel"])
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
-def test_the_wheel_answers_a_first_question(built, version, tmp_path):
-    programs = make_environment(find_python(version), tmp_path / "venv", built[1])
+def test_an_installed_archive_answers_a_first_question(built, version, archive, tmp_path):
+    programs = make_environment(find_python(version), tmp_path / "venv", built[archive])
     assert list_packages(programs) == BASE
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     options = {"env": environment, "cwd": tmp_path}
@@ -96,6 +97,27 @@ def test_the_wheel_answers_a_first_question(built, version, tmp_path):
         assert gateway.wait(60) == 0
     (call,) = reply["choices"][0]["message"]["tool_calls"]
     assert call["function"]["name"] == "get_weather"
+
+
+def test_the_install_lines_of_the_readme_work(built, request, tmp_path):
+    """Every line of the section in order, in a folder like a checkout; the gateway only prints its version."""
+    section = (ROOT / "README.md").read_text().partition("\n## Install and run\n")[2].partition("\n## ")[0]
+    lines = [line for block in re.findall(r"```sh\n(.+?)```", section, re.DOTALL) for line in block.splitlines()]
+    assert {line.split()[0] for line in lines} == {"make", "pip", "pipx", "uvx", "dragoman"}
+    tools = install(request.config.cache.mkdir("pypi"), "pipx==1.18.4", "uv==0.13.8")
+    run(sys.executable, "-m", "venv", tmp_path / "venv")
+    home = tmp_path / "home"
+    path = [tmp_path / "venv" / "bin", tools, Path(sys.executable).parent, os.environ["PATH"]]
+    environment = {**os.environ, "HOME": str(home), "PATH": os.pathsep.join(map(str, path))}
+    checkout = built[0].parent / f"dragoman-{__version__}"
+    for line in lines:
+        if not line.startswith("make "):  # a test of its own
+            words = line.replace("dragoman serve", "dragoman --version")
+            done = attempt("sh", "-ec", words, cwd=checkout, env=environment)
+            assert not done.returncode, f"{line}: {done.stderr}"
+    version = f"dragoman {__version__}\n"
+    assert run(home / ".local" / "bin" / "dragoman", "--version") == version
+    assert run(tmp_path / "venv" / "bin" / "dragoman", "--version") == version
 
 
 def wait_until_ready(gateway: subprocess.Popen, address: str) -> None:
