@@ -89,6 +89,7 @@ class EventAdapter(ReplyAdapter):
     _unnamed_events: list[events.Event] | None = None
     """The events of a reply that has no id yet."""
     _next_index = 0
+    _has_search = False
     _usage: Usage | None = None
 
     def __init__(self, source: Dialect, client: Dialect, ledger: Ledger, options: ReplyOptions = _NO_OPTIONS) -> None:
@@ -205,6 +206,11 @@ class EventAdapter(ReplyAdapter):
         return [started] if signature is None else [started, *self._hold_signature(opened, signature)]
 
     def _start_search(self, part: Search) -> list[events.Event]:
+        if part.places and self._has_search:
+            # Metadata repeats the queries of searches that were sent when they came, with pages that came too late.
+            self.mark_sent(place for place in part.places if not place.endswith(("/uri", "/title")))
+            return self._skip_part(part)
+        self._has_search = True
         whole = self.adapt_search(part)
         if whole is None:
             return self._skip_part(part)
