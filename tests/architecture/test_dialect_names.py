@@ -19,7 +19,7 @@ ELSEWHERE = {
     "cli/chat/__init__.py": {"chat": "the verb `dragoman chat`, not the dialect"},
     "cli/chat/session.py": {"chat": "the verb, in the log"},
     "cli/chat/terminal.py": {"chat": "the verb, as the name of a thread"},
-    "cli/job.py": {"messages": "the core field, not the dialect"},
+    "interpreter/job.py": {"messages": "the core field, not the dialect"},
     "interpreter/core_request.py": {"messages": "the core field, not the dialect"},
 }
 """The files outside that may have a dialect's name as a string, and why."""

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from dragoman.cli import batch
 from dragoman.cli.batch import run_batch, run_line
+from dragoman.interpreter import job_object
 from dragoman.interpreter.errors import translate_error
 
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 50, "seed": 7}
@@ -184,7 +184,7 @@ def test_an_unexpected_exception_is_an_internal_problem(monkeypatch):
     def broken(job):
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(batch, "perform", broken)
+    monkeypatch.setattr(job_object, "perform", broken)
     result = run_line(json.dumps(ASK).encode())
     assert result == {
         "id": "a",

@@ -196,17 +196,23 @@ def test_a_file_is_translated_into_a_file(monkeypatch, tmp_path):
         (tmp_path / "out.json").unlink()
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(monkeypatch):
-    from dragoman.cli import translate
+def test_a_wrong_document_leaves_the_output_file_as_it_was(monkeypatch, tmp_path):
+    (tmp_path / "out.json").write_text("before")
+    words = ["--from", "chat", "--to", "gemini", "-o", str(tmp_path / "out.json")]
+    for operation, given in (("request", b"{"), ("stream", b""), ("response", b"")):
+        assert run(monkeypatch, tmp_path, ["translate", operation, *words], given)[0] == 1
+    assert (tmp_path / "out.json").read_text() == "before"
+    assert run(monkeypatch, tmp_path, ["translate", "--batch", "-o", str(tmp_path / "out.json")], b"")[0] == 0
+    assert (tmp_path / "out.json").read_text() == ""
 
-    def closed(options):
-        raise BrokenPipeError
 
-    replaced = []
-    monkeypatch.setattr(translate, "run", closed)
-    monkeypatch.setattr("os.dup2", lambda source, target: replaced.append(target))
-    assert main(["translate", "--batch"]) == 0
-    assert replaced == [sys.stdout.fileno()]
+@pytest.mark.parametrize("words", [["request", "FILE", "--from", "chat", "--to", "gemini"], ["--batch"]])
+def test_the_input_is_never_the_output_too(monkeypatch, tmp_path, words):
+    file = tmp_path / "stdin"
+    words = ["translate", *(str(file) if word == "FILE" else word for word in words)]
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch, tmp_path, [*words, "-o", str(file)], b"given")
+    assert (ended.value.code, file.read_bytes()) == (2, b"given")
 
 
 def test_a_live_pipe_prints_what_it_received_before_it_is_closed():

@@ -10,6 +10,7 @@ from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.dialects.record import Call
+from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
@@ -28,7 +29,7 @@ def other_dialects(source: str) -> list[str]:
 
 def ask_for_search(client: str) -> Context:
     """Return the context of a client that declares a web search, as one whose replies have searches does."""
-    tool = find_tool_for("search", client)
+    tool = find_tool_for("search", traits_for(client, MODELS[client]))
     return Context(request=Request(model="m", messages=(), tools=(tool,) if tool is not None else ()))
 
 

@@ -205,8 +205,15 @@ def adapt_search(part: ToolSearch, _message: Message, adaptation: Adaptation) ->
 
 
 def report_search(part: ToolSearch | FoundTools, adaptation: Adaptation) -> None:
-    """Report a search of the history that a target without such blocks does not get."""
-    adaptation.ledger.report_dropped(part.where, _SEARCH_OVER, "informational")
+    """Report a search of the history that a target without such blocks does not get.
+
+    If its result declares the tools that it found, they are among the tools of the request.
+    """
+    if part.declares:
+        adaptation.ledger.report_approximated(part.where, _SEARCH_OVER, "informational")
+        drop_extras(part, adaptation)
+    else:
+        adaptation.ledger.report_dropped(part.where, _SEARCH_OVER, "informational")
 
 
 def adapt_found_tools(part: FoundTools, _message: Message, adaptation: Adaptation) -> tuple[AnyPart, ...]:
@@ -219,6 +226,7 @@ def adapt_found_tools(part: FoundTools, _message: Message, adaptation: Adaptatio
         return ()
     for one in (search, part):
         adaptation.ledger.report_approximated(one.where, _SENT_AS_OWN, "informational")
+        drop_extras(one, adaptation)
     search_id = search.id or hash_text(part.where, 24)
     tools = _find_tools(part.names, adaptation)
     written = dialect_named(adaptation.traits.dialect).write_tools(tools)

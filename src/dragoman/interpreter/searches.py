@@ -18,8 +18,9 @@ from dragoman.core.response import Usage
 from dragoman.core.searches import GENERATED_MARK, SearchJoiner, list_cited_pages, split_cited_text
 from dragoman.core.stream import Collector, replay_part
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.reply_adapter import ReplyAdapter
+from dragoman.wire import json
 
-NO_SEARCHES = "the client's dialect cannot say that a web search was run"
 _NO_TITLES = "searches in the client's dialect list only the addresses of pages"
 _MAX_HELD = 8_000_000
 """A reply with more characters than this is no longer held back."""
@@ -33,45 +34,48 @@ def generate_search_id(*seeds: object) -> str:
 class ReplySearches:
     """The web searches of one reply."""
 
-    def __init__(self, ledger: Ledger, salt: str, *, titles: bool) -> None:
-        self._ledger = ledger
-        self._salt = salt
-        self._titles = titles
-        """The client's dialect has the titles of the pages of a search."""
+    def __init__(self, adapter: ReplyAdapter) -> None:
+        self._adapter = adapter
+        self._ledger = adapter.ledger
         self._joiner = SearchJoiner()
         self._count = 0
         self._query_count = 0
         self._unsent_titles: list[FoundPage] = []
 
-    def add(self, search: Search, reply_id: str) -> Search | None:
+    def add(self, search: Search) -> Search | None:
         """Return a search for the client; None for one whose results are still to come."""
-        if not self._titles:
+        self._adapter.mark_sent(search.places)
+        if not self._adapter.capabilities.search_titles:
             self._unsent_titles += (page for page in search.pages if page.title and page.where)
         whole = self._joiner.add(search)
-        return None if whole is None else self._name(whole, reply_id)
+        return None if whole is None else self._name(whole)
 
-    def finish(self, cited: dict[str, str], reply_id: str, *, infers: bool) -> list[Search]:
-        """Return the searches that got no results and, with `infers`, one for the cited pages if there was none."""
+    def finish(self) -> list[Search]:
+        """Return the searches that are known only at the end: without results, or found by the pages it cites."""
+        adapter, cited = self._adapter, self._adapter.cited_pages
         for page in self._unsent_titles:
             if cited.get(page.url) != page.title:
                 self._ledger.report_dropped(f"{page.where}/title", _NO_TITLES, "informational")
-        last = [self._name(search, reply_id) for search in self._joiner.take_unfinished()]
+        last = [self._name(search) for search in self._joiner.take_unfinished()]
+        infers = adapter.options.searches and adapter.capabilities.searches and not adapter.source.capabilities.searches
         if infers and cited and not self._count:
             pages = tuple(FoundPage(url, title) for url, title in cited.items())
-            last.append(self._name(Search(pages=pages), reply_id))
+            last.append(self._name(Search(pages=pages)))
         return last
 
-    def _name(self, search: Search, reply_id: str) -> Search:
+    def _name(self, search: Search) -> Search:
         self._count += 1
         self._query_count += max(len(search.queries), 1)
-        search_id = generate_search_id(reply_id, self._salt, self._count)
+        search_id = generate_search_id(self._adapter.reply_id, self._adapter.options.salt, self._count)
         return structs.replace(
             search, id=search_id, step="whole", dialect="", raw=b"", places=(), extras=None, signature=None
         )
 
     def count(self, usage: Usage | None) -> Usage | None:
-        """Return the usage with the number of searches, if the vendor does not count them."""
-        if not self._query_count or (usage is not None and usage.searches is not None):
+        """Return the usage with the number of searches, if the client's dialect counts them and the vendor does not."""
+        if not self._query_count or "searches" not in self._adapter.capabilities.counts:
+            return usage
+        if usage is not None and usage.searches is not None:
             return usage
         return structs.replace(usage or Usage(), searches=self._query_count)
 
@@ -91,6 +95,12 @@ def place_searches(parts: Sequence[AnyPart]) -> list[AnyPart]:
         return others
     first = next((at for at, part in enumerate(others) if not isinstance(part, Reasoning)), len(others))
     return [*others[:first], *known, *others[first:]]
+
+
+def drop_search_fields(adapter: ReplyAdapter, search: Search, fields: dict[str, bytes]) -> None:
+    """Report the fields of a search that are not sent; its id only joins it to its results, and is no loss."""
+    search_id = json.encode(search.id)
+    adapter.drop_fields(search.where, {pointer: raw for pointer, raw in fields.items() if raw != search_id})
 
 
 def arrange_parts(parts: Sequence[AnyPart], ledger: Ledger, *, infers: bool) -> list[AnyPart]:

@@ -25,6 +25,7 @@ from dragoman.dialects.chat.fields import (
     join_spelling,
     read_options,
     read_sampling,
+    read_search,
     remove_field,
     split_spelling,
     take_extras,
@@ -221,6 +222,8 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
         if not FORMS.isdisjoint(fields):
             options["thinking"], fields = read_thinking(options.get("thinking"), fields)
         extras = {**fields, **extras}
+    if extras and (search := read_search(extras)) is not None:
+        tools = (*tools, search)
     return Request(
         **options,
         model=body.model or call.model,

@@ -22,7 +22,6 @@ from dragoman.agent import (
     Step,
     TurnEnded,
 )
-from dragoman.agent.limits import add_usage
 from dragoman.core.events import (
     Event,
     Failed,
@@ -40,7 +39,7 @@ from dragoman.core.events import (
 from dragoman.core.losses import Loss
 from dragoman.core.parts import AnyPart, Opaque, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Tool
-from dragoman.core.response import Usage
+from dragoman.core.response import Usage, add_usage
 from dragoman.core.stream import replay_part
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
@@ -64,23 +63,16 @@ _PART_EVENTS = (PartStarted, PartDelta, PartSigned, PartCited, PartNative, PartE
 class RunReply:
     """Converts the steps of a run to events for the client."""
 
-    def __init__(  # noqa: PLR0913  the last two are independent options
-        self,
-        client: Dialect,
-        toolset: Toolset,
-        run: str,
-        current_dialect: Callable[[], str],
-        *,
-        is_whole: bool,
-        saves_signatures: bool = False,
+    def __init__(
+        self, client: Dialect, toolset: Toolset, options: ReplyOptions, current_dialect: Callable[[], str]
     ) -> None:
         self._client = client
         self._toolset = toolset
-        self._run = run
+        choice = toolset.client_request.tool_choice
+        self._options = structs.replace(options, single_call=choice is not None and choice.parallel is False)
+        self._run = options.salt
         self._current_dialect = current_dialect
         """Returns the dialect of the upstream that is replying."""
-        self._is_whole = is_whole
-        self._saves_signatures = saves_signatures
         self._client_tools = toolset.client_tools
         self._adapter: EventAdapter | None = None
         self._ledgers: list[Ledger] = []
@@ -185,10 +177,7 @@ class RunReply:
 
     def _build_adapter(self, source: Dialect) -> EventAdapter:
         self._ledgers.append(open_reply_ledger(source))
-        choice = self._toolset.client_request.tool_choice
-        single = choice is not None and choice.parallel is False
-        options = ReplyOptions(self._run, single, self._is_whole, self._saves_signatures)
-        return EventAdapter(source, self._client, self._ledgers[-1], options)
+        return EventAdapter(source, self._client, self._ledgers[-1], self._options)
 
     def _start_part(self, event: PartStarted) -> list[Event]:
         part = event.part

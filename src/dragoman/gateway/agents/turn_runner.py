@@ -14,16 +14,17 @@ from dragoman.agent import Limits, Step
 from dragoman.core.events import Event
 from dragoman.core.request import Request
 from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.agents.event_writer import write_events
 from dragoman.gateway.agents.reply import RunReply
 from dragoman.gateway.agents.reply_texts import drop_interim_texts
 from dragoman.gateway.agents.toolset import Toolset
 from dragoman.gateway.context import CallContext, RequestContext
 from dragoman.gateway.model import UpstreamModel
-from dragoman.gateway.response_writer import write_events
 from dragoman.gateway.signatures import SignatureStore
 from dragoman.gateway.turn_functions import FunctionProvider, PreparedRequest, prepare_request
 from dragoman.interpreter.link_citations import LinkCitations
 from dragoman.interpreter.loss_report import reject_losses
+from dragoman.interpreter.reply_adapter import ReplyOptions
 from dragoman.interpreter.signature_recorder import SignatureRecorder
 from dragoman.interpreter.translation import TurnFunctionsNeeded
 from dragoman.tools import Executor, Registry
@@ -69,14 +70,10 @@ class TurnRunner:
             self._executor.of(registry, client_request.owner),
             limits=Limits(turns=MAX_TURNS, approval=0.0),
         )
-        reply = RunReply(
-            dialect,
-            toolset,
-            run,
-            lambda: model.dialect_for(prepared.request.model),
-            is_whole=not client_request.call.stream,
-            saves_signatures=self._signature_store is not None,
+        options = ReplyOptions(
+            salt=run, is_whole=not client_request.call.stream, saves_signatures=self._signature_store is not None
         )
+        reply = RunReply(dialect, toolset, options, lambda: model.dialect_for(prepared.request.model))
 
         def note_losses() -> None:
             record.losses = (*record.losses, *reply.losses)
