@@ -137,7 +137,7 @@ def test_codex_searches(programs, searching, search, name):
     sandbox = searching(search, SearchingModel())
     printed = launch.codex(sandbox, programs, "Which fjord is the deepest?", model=name)
     assert printed.strip() == (TEXT if search in DECLARED else f"It says so in {LINKS}.")
-    assert f"web search: {QUERY}\n" in sandbox.errors
+    assert sandbox.errors.index(f"web search: {QUERY}\n") < sandbox.errors.index(printed.strip())
     assert_upstream_searched(sandbox, search)
 
 
