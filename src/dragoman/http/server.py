@@ -142,9 +142,9 @@ async def _open_listener(host: str, port: int) -> socket.socket:
     if not 0 <= port <= _MAX_PORT:
         raise ValueError(f"port must be a number from 0 to {_MAX_PORT}, not {port}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(found[0][4])
         listener.listen(_BACKLOG)
