@@ -3,6 +3,7 @@
 import pytest
 
 from dragoman.core.problems import Problem
+from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.errors import adapt_error_reply, adapt_problem
 
 FACTS = {"where": "/w", "retry_after": 3.0, "detail": b"{}", "detail_dialect": "chat"}
@@ -49,3 +50,13 @@ def test_a_vague_problem_is_known_by_its_status_or_is_a_bad_gateway(status, kind
 def test_a_problem_that_is_not_vague_keeps_kind_and_status():
     problem = Problem("billing", "pay", status=429, code="x")
     assert adapt_error_reply(problem, "openai", "google") == Problem("billing", "pay", status=429)
+
+
+@pytest.mark.parametrize("dialect", ["chat", "responses", "messages", "gemini"])
+def test_temporary_errors_have_the_same_status_at_every_client_of_a_vendor(dialect):
+    def render(kind, status):
+        return dialect_named(dialect).build_error(Problem(kind, "m", status=status)).status
+
+    overloaded = 529 if dialect == "messages" else 503
+    statuses = [render("timeout", 408), render("timeout", 504), render("overloaded", 503), render("overloaded", 529)]
+    assert statuses == [408, 504, overloaded, overloaded]

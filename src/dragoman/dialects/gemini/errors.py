@@ -58,6 +58,7 @@ _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 MAPPED_ERROR_TYPES = frozenset({"API_KEY_INVALID", _RETRY_INFO, _BAD_REQUEST, _ERROR_INFO, *KIND_BY_STATUS_NAME})
 _OTHER_VENDOR_STATUSES: dict[tuple[Kind, int], tuple[int, str]] = {
     ("internal", 502): (502, "UNAVAILABLE"),
+    ("timeout", 408): (408, "DEADLINE_EXCEEDED"),
 }
 """Statuses of other vendors that Google's clients understand too, by kind, with the status to send."""
 _NEVER_WRITTEN = frozenset({529})

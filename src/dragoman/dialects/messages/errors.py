@@ -5,7 +5,7 @@ The vendor's error type determines the kind. The status is the fallback, because
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from msgspec import Raw
@@ -58,7 +58,11 @@ _STATUSES: dict[Kind, int] = {
     "unreachable": 502,
     "policy": 403,
 }
-_KEPT_STATUSES: dict[Kind, range] = {"invalid_request": range(400, 500), "internal": range(500, 600)}
+_KEPT_STATUSES: dict[Kind, Collection[int]] = {
+    "invalid_request": range(400, 500),
+    "internal": range(500, 600),
+    "timeout": (408, 504),
+}
 _TOO_LONG = "prompt is too long"
 _TOO_LONG_PHRASES = (_TOO_LONG, "exceed context limit", "exceeds the context window")
 _NO_CREDIT = "credit balance is too low"

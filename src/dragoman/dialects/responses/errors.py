@@ -196,7 +196,7 @@ def write_error(problem: Problem) -> tuple[int, dict[str, Any]]:
         if problem.kind == "rate_limit":
             members["message"] = _render_message(problem)
     keeps_status = (own is not None or problem.kind == "invalid_request") and 400 <= problem.status < 500
-    if keeps_status or (problem.kind == "internal" and problem.status == 502):
+    if keeps_status or (problem.kind, problem.status) in {("internal", 502), ("timeout", 408)}:
         status = problem.status
     return status, members
 
