@@ -2,6 +2,8 @@
 
 import gc
 import os
+import time
+from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,6 +59,18 @@ TABLES = {
 """Long tables of rows that are much alike: the fast tests take one row of so many, always the same; the slow ones all."""
 
 
+UNTIL = float(os.environ.get("DRAGOMAN_TESTS_UNTIL") or "inf")
+"""The time, in seconds since 1970, after which no test starts: CI has a limited time."""
+NO_TIME = "not run: no time was left"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Skip what does not fit into the time."""
+    if time.time() > UNTIL:
+        pytest.skip(NO_TIME)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Let the garbage collector leave what is collected alone: it is a million objects, which all stay to the end."""
@@ -93,7 +107,10 @@ def state_of_their_own() -> Generator[None]:
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print what tests have measured with `record_property`."""
+    """Print what tests have measured with `record_property`, and the files with tests that had no time to run."""
     for report in terminalreporter.getreports("passed"):
         for name, value in report.user_properties:
             terminalreporter.write_line(f"{report.nodeid}: {name} = {value}")
+    late = Counter(one.location[0] for one in terminalreporter.getreports("skipped") if NO_TIME in str(one.longrepr))
+    for file, count in sorted(late.items()):
+        terminalreporter.write_line(f"not run: {file}: {count}")
