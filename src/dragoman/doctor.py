@@ -157,7 +157,7 @@ class _UpstreamChecker:
     async def run(self, upstream: Upstream, models: Sequence[str]) -> AsyncGenerator[Check]:
         try:
             outgoing = await upstream.generate(Call(b"{}", next(iter(models), "")), ())
-        except (Problem, ImportError) as problem:
+        except Problem as problem:
             yield self._build_problem("credentials", problem)
             return
         yield self._build_success(
@@ -207,11 +207,7 @@ class _UpstreamChecker:
     def _build_failure(self, check: str, detail: str, remedy: str, model: str = "") -> Check:
         return self._build_check(check, model, ok=False, detail=detail, remedy=remedy)
 
-    def _build_problem(self, check: str, problem: Exception, model: str = "") -> Check:
-        if not isinstance(problem, Problem):
-            return self._build_failure(
-                check, str(problem), 'install the missing package: pip install "dragoman[google]"'
-            )
+    def _build_problem(self, check: str, problem: Problem, model: str = "") -> Check:
         kind = "unsupported" if model and _NO_TOOLS.search(problem.message) else problem.kind
         remedy = _CODES.get(problem.code or "") or _REMEDIES.get(kind, "see the message of the upstream")
         return self._build_failure(check, problem.message, remedy, model)
@@ -244,16 +240,13 @@ async def check_tools(config: Config, seconds: float = 60.0) -> AsyncGenerator[C
     if not config.tools:
         return
     start_time = time.monotonic()
-    try:
-        async with open_servers(config.tools, patience=seconds) as servers:
-            seconds = round(time.monotonic() - start_time, 3)
-            for status in servers.status():
-                for check in _check_server(status, servers, seconds):
-                    yield check
-            for check in _check_agents(config, servers):
+    async with open_servers(config.tools, patience=seconds) as servers:
+        seconds = round(time.monotonic() - start_time, 3)
+        for status in servers.status():
+            for check in _check_server(status, servers, seconds):
                 yield check
-    except ImportError as error:
-        yield Check(check="tools", ok=False, detail=str(error), remedy='pip install "dragoman[mcp]"')
+        for check in _check_agents(config, servers):
+            yield check
 
 
 def _check_agents(config: Config, servers: Servers) -> Iterable[Check]:

@@ -18,7 +18,12 @@ def run(monkeypatch, tmp_path, arguments, given=b""):
         monkeypatch.setattr(
             sys,
             "stdout",
-            SimpleNamespace(buffer=written, fileno=lambda: os.open(os.devnull, os.O_WRONLY), isatty=lambda: False),
+            SimpleNamespace(
+                buffer=written,
+                fileno=lambda: os.open(os.devnull, os.O_WRONLY),
+                isatty=lambda: False,
+                flush=lambda: None,
+            ),
         )
         monkeypatch.setattr(sys, "stderr", result)
         code = main(arguments)

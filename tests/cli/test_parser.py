@@ -1,7 +1,10 @@
 """Wrong command lines: one clear line, the right exit code, never a traceback."""
 
 import io
+import os
 import shlex
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +13,7 @@ import pytest
 from cli.wrong_inputs import WRONG_INPUTS
 from dragoman.cli import main
 
+FULL = Path("/dev/full")
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "troubleshooting.md"
 ENVIRONMENT = ("GEMINI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_CLOUD_PROJECT", "DRAGOMAN_CONFIG")
 
@@ -48,19 +52,23 @@ def test_a_wrong_input_gets_one_clear_message(alone, monkeypatch, wrong):
     assert len([line for line in printed.splitlines() if line.startswith("dragoman")]) <= 1
 
 
-def test_the_troubleshooting_page_has_every_message():
-    rows = PAGE.read_text(encoding="utf-8").splitlines()
-    missing = [wrong.command for wrong in WRONG_INPUTS if row_of(wrong) not in rows]
-    assert missing == []
+def test_the_troubleshooting_page_has_every_message_and_no_other():
+    table = PAGE.read_text(encoding="utf-8").partition("\n## Wrong command lines and files\n")[2]
+    rows = [line for line in table.splitlines() if line.startswith("| `")]
+    assert rows == [row_of(wrong) for wrong in WRONG_INPUTS]
+    assert len(rows) >= 60
 
 
 def row_of(wrong) -> str:
     """The row of a wrong input in the table."""
+    given = {"standard input": wrong.given, **wrong.files}
     texts = [
-        f"`{text.decode().replace(chr(10), ' ⏎ ')}` in {name}" for name, text in wrong.files.items() if text.strip()
+        f"`{text.decode(errors='backslashreplace').strip().replace(chr(10), ' ⏎ ')}` in {name}"
+        for name, text in given.items()
+        if text.strip()
     ]
-    what = ", ".join([f"`dragoman {wrong.command}`", *texts])
-    return f"| {what} | {wrong.message} | {wrong.code} |".replace("dragoman `", "dragoman`")
+    what = ", ".join([f"`dragoman {wrong.command}`".replace(" `", "`"), *texts])
+    return f"| {what} | {wrong.message} | {wrong.code} |"
 
 
 def test_the_command_without_words_prints_its_help(alone, capsys):
@@ -92,9 +100,76 @@ def test_an_unknown_option_shows_the_usage_of_its_command(alone, capsys):
     assert "did you mean --model?" in printed
 
 
+def test_every_subcommand_has_examples_too(alone, monkeypatch):
+    parsers = []
+    monkeypatch.setattr("dragoman.cli.completion.run", lambda options: parsers.append(options.verbs.choices) or 0)
+    assert main(["completion", "bash"]) == 0
+    parts = {f"{verb} {name}": part for verb, each in parsers[0].items() for name, part in each.parts.items()}
+    assert {"config init", "mcp login", "intercept replay"} <= {*parts}
+    assert [name for name, part in parts.items() if f"\nexamples:\n  dragoman {name}" not in part.format_help()] == []
+
+
 def test_an_interrupt_ends_a_command_without_a_traceback(alone, monkeypatch):
     def interrupt(_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("dragoman.cli.configuration.example", interrupt)
     assert main(["config", "example"]) == 130
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(alone, monkeypatch):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", encoding="utf-8") as out:  # noqa: PTH123  a descriptor
+        monkeypatch.setattr(sys, "stdout", out)
+        assert main(["config", "example"]) == 0
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("words", [["config", "example"], ["completion", "bash"], ["--help"], ["config", "show"]])
+def test_a_full_disk_is_one_line(alone, monkeypatch, capsys, words):
+    with FULL.open("w", encoding="utf-8") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        assert main(words) == 2
+    assert capsys.readouterr().err == "dragoman: No space left on device\n"
+
+
+def test_an_encoding_without_a_character_gets_an_escape(alone, monkeypatch):
+    written = io.BytesIO()
+    out = io.TextIOWrapper(written, encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    assert main(["config", "example"]) == 0
+    assert b"sha256:\\u2026" in written.getvalue()
+
+
+def test_a_closed_standard_input_is_an_empty_one(alone):
+    command = 'exec "$0" -m dragoman translate request --from chat --to gemini <&- >&-'
+    done = subprocess.run(["sh", "-c", command, sys.executable], capture_output=True, text=True, check=False)  # noqa: S603, S607
+    assert (done.returncode, done.stderr) == (
+        1,
+        "dragoman: invalid_request: the request is empty: standard input has no text\n",
+    )
+
+
+@pytest.mark.parametrize(("module", "code"), [("argparse", -signal.SIGINT), ("msgspec", 130)])
+def test_an_interrupt_while_modules_load_prints_nothing(alone, module, code):
+    # `argparse` is loaded with the command, `msgspec` by the verb; the working directory has these instead.
+    (alone / f"{module}.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)")
+    command = [sys.executable, "-m", "dragoman", "config", "check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=alone)  # noqa: S603
+    assert (done.returncode, done.stderr) == (code, "")
+
+
+def test_colours_are_for_terminals(alone, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    for no_colour, expected in (("", True), ("1", False)):
+        monkeypatch.setenv("NO_COLOR", no_colour)
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        assert main(["config", "check", "--config", "missing.toml"]) == 2
+        with pytest.raises(SystemExit):
+            main(["serve", "--prt"])
+        assert sys.stderr.getvalue().count("\x1b[31mdragoman") == (2 if expected else 0)

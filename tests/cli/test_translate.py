@@ -132,6 +132,15 @@ def test_a_stream_is_translated_to_its_end(dragoman):
     assert (code, result) == (0, "")
 
 
+def test_a_stream_with_losses_is_written_and_then_refused_in_strict_mode(dragoman):
+    event = b'{"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}],"modelStatus":"s"}'
+    words = ("stream", "--from", "gemini", "--to", "chat")
+    assert dragoman(*words, given=b"data: %b\n\n" % event)[0] == 0
+    code, written, printed = dragoman(*words, "--strict", given=b"data: %b\n\n" % event)
+    assert (code, b"[DONE]" in written) == (1, True)
+    assert "the stream cannot be translated without loss: dropped /modelStatus" in printed
+
+
 def test_a_cut_stream_ends_in_an_error_of_the_clients_dialect(dragoman):
     code, written, _ = dragoman("stream", "--from", "chat", "--to", "messages", given=SSE[:100])
     assert code == 0
@@ -196,17 +205,23 @@ def test_a_file_is_translated_into_a_file(monkeypatch, tmp_path):
         (tmp_path / "out.json").unlink()
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(monkeypatch):
-    from dragoman.cli import translate
+def test_a_wrong_document_leaves_the_output_file_as_it_was(monkeypatch, tmp_path):
+    (tmp_path / "out.json").write_text("before")
+    words = ["--from", "chat", "--to", "gemini", "-o", str(tmp_path / "out.json")]
+    for operation, given in (("request", b"{"), ("stream", b""), ("response", b"")):
+        assert run(monkeypatch, tmp_path, ["translate", operation, *words], given)[0] == 1
+    assert (tmp_path / "out.json").read_text() == "before"
+    assert run(monkeypatch, tmp_path, ["translate", "--batch", "-o", str(tmp_path / "out.json")], b"")[0] == 0
+    assert (tmp_path / "out.json").read_text() == ""
 
-    def closed(options):
-        raise BrokenPipeError
 
-    replaced = []
-    monkeypatch.setattr(translate, "run", closed)
-    monkeypatch.setattr("os.dup2", lambda source, target: replaced.append(target))
-    assert main(["translate", "--batch"]) == 0
-    assert replaced == [sys.stdout.fileno()]
+@pytest.mark.parametrize("words", [["request", "FILE", "--from", "chat", "--to", "gemini"], ["--batch"]])
+def test_the_input_is_never_the_output_too(monkeypatch, tmp_path, words):
+    file = tmp_path / "stdin"
+    words = ["translate", *(str(file) if word == "FILE" else word for word in words)]
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch, tmp_path, [*words, "-o", str(file)], b"given")
+    assert (ended.value.code, file.read_bytes()) == (2, b"given")
 
 
 def test_a_live_pipe_prints_what_it_received_before_it_is_closed():

@@ -27,11 +27,15 @@ def translate(words: str, message: str, given: bytes = b"", code: int = 1, **fil
     return WrongInput(f"translate {words}", message, code, given, files)
 
 
+STRONG_KEY = b"[server]\nkeys = ['sixteen-characters-or-more']"
+A_FILE = {"a.json": b"{}"}
 PAIR = "--from chat --to messages"
 WRONG_INPUTS = (
     WrongInput("srve", "unknown command 'srve'; did you mean serve?"),
     WrongInput("zzz", "unknown command 'zzz'; use serve, mcp, translate, chat"),
+    WrongInput("help", "unknown command 'help'; did you mean --help?"),
     WrongInput("--verbose", "unknown --verbose"),
+    WrongInput("--port 1 serve", "unknown --port before the command; write the command first"),
     WrongInput("-- true", "this subcommand runs no other command; remove: -- true"),
     WrongInput("serve -- true", "this subcommand runs no other command; remove: -- true"),
     WrongInput("serve --prt 1", "unknown --prt 1; did you mean --port?"),
@@ -47,9 +51,11 @@ WRONG_INPUTS = (
     WrongInput("serve --workers", "argument --workers: expected one argument"),
     WrongInput("serve --config missing.toml", "missing.toml: cannot read the file: No such file or directory"),
     WrongInput("serve --config .", ".: cannot read the file: Is a directory"),
+    WrongInput("serve --listen 192.0.2.1:0", "cannot listen on 192.0.2.1:0: Cannot assign", files={CONFIG: STRONG_KEY}),
     config("listen = 1", "dragoman.toml: listen: unknown table"),
     config("[servr]", "dragoman.toml: servr: unknown table: did you mean `server`?"),
     config("x", "dragoman.toml: not valid TOML"),
+    WrongInput("config check", "dragoman.toml: not valid TOML: 'utf-8' codec", files={CONFIG: b"\xff"}),
     config("[server]\nlog_format = 'xml'", "server.log_format: Invalid enum value 'xml'"),
     config("[server]\nhold = 'long'", "server.hold: Expected `float`, got `str`"),
     config("[server]\nstrickt = true", "server: Object contains unknown field `strickt`: did you mean `strict`?"),
@@ -69,6 +75,8 @@ WRONG_INPUTS = (
     WrongInput("config init", "dragoman.toml exists already; edit it", files={CONFIG: b""}),
     WrongInput("config init no/such/folder.toml", "cannot write the file: No such file or directory"),
     WrongInput("config hash-key", "the key is empty; pass a key on standard input, or use --new"),
+    WrongInput("config hash-key", "the key is not UTF-8 text; pass one that is, or use --new", given=b"\xff"),
+    WrongInput("config hash-key --old", "unknown --old"),
     translate("", "operation, --from and --to are required", code=2),
     translate("reqest --from chat --to messages", "invalid choice: 'reqest'", code=2),
     translate("request --from openai --to messages", "unknown dialect 'openai'", code=2),
@@ -78,17 +86,27 @@ WRONG_INPUTS = (
     translate(f"request {PAIR} empty.json", "the request is empty: empty.json has no text", **{"empty.json": b" \n"}),
     translate(f"request {PAIR} none.json", "none.json: cannot open the file: No such file or directory", code=2),
     translate(f"request {PAIR} -o no/out.json", "no/out.json: cannot open the file", b"{}", code=2),
-    translate(f"request {PAIR}", "invalid_request", b"{"),
-    translate(f"request {PAIR}", "invalid_request", b"[]"),
-    translate(f"request {PAIR}", "invalid_request", b"\xff\xfe"),
-    translate(f"request {PAIR} --status high", "argument --status: invalid int value: 'high'", code=2),
+    translate(f"stream {PAIR}", "the stream is empty: standard input has no text"),
+    translate(f"request {PAIR}", "invalid_request: Input data was truncated", b"{"),
+    translate(f"request {PAIR}", "invalid_request: Expected `object`, got `array`", b"[]"),
+    translate(f"request {PAIR}", "invalid_request: the JSON document is not UTF-8", b"\xff\xfe"),
+    translate(f"request {PAIR} --status high", "argument --status: must be an HTTP status from 100 to 599", code=2),
+    translate(f"request {PAIR} --status 1000", "argument --status: must be an HTTP status from 100 to 599", code=2),
+    translate(f"request {PAIR} a.json b.json", "only one FILE can be given, which is a.json; remove b.json", code=2),
+    translate(f"request {PAIR} a.json -o a.json", "a.json is also the input; name another file", code=2, **A_FILE),
     translate(f"response {PAIR} --request none", "argument --request: none: cannot open the file", b"{}", code=2),
     translate(f"response {PAIR}", "malformed_reply", b"{}"),
+    WrongInput("mcp logn x", "invalid choice: 'logn'"),
+    WrongInput("mcp login x", "tools.x: there is no [tools.x]"),
     WrongInput("chat --once ''", "--once: the prompt is empty"),
     WrongInput("chat --tools a --no-tools", "argument --no-tools: not allowed with argument --tools"),
     WrongInput("doctor --model x", "'x' must be UPSTREAM/MODEL; the configured upstreams are simulator"),
+    WrongInput("doctor --timeut 1", "unknown --timeut 1; did you mean --timeout?"),
     WrongInput("doctor --timeout 0", "argument --timeout: must be a positive number of seconds, not '0'"),
     WrongInput("intercept", "usage: dragoman intercept"),
+    WrongInput(
+        "intercept --listen here -- true", "server.listen: must be HOST:PORT with a port up to 65535, not 'here'"
+    ),
     WrongInput("intercept replay none.json", "none.json: cannot read the file: No such file or directory"),
     WrongInput("simulate --port -1", "port must be a number from 0 to 65535, not -1"),
     WrongInput("simulate --fault often", "not a fault: 'often'; use a status from 400 to 599 or one of"),

@@ -8,6 +8,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool, ToolChoice
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
+from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.tool_kinds import find_choice, find_counterpart, has_name, list_settings
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import NEWEST, encode
@@ -49,7 +50,7 @@ def native(dialect, body):
 )
 @pytest.mark.parametrize("dialect", ["responses", "messages", "gemini", "chat"])
 def test_a_vendors_tool_is_written_as_the_targets_own(body, forms, dialect):
-    found = find_counterpart(native("elsewhere", body), dialect)
+    found = find_counterpart(native("elsewhere", body), traits_for(dialect, "any"))
     if dialect not in forms:
         assert found is None
         return
@@ -69,11 +70,11 @@ def test_a_vendors_tool_is_written_as_the_targets_own(body, forms, dialect):
     ],
 )
 def test_a_tool_of_only_one_vendor_has_no_counterpart(body):
-    assert find_counterpart(native("elsewhere", body), "gemini") is None
+    assert find_counterpart(native("elsewhere", body), traits_for("gemini", "any")) is None
 
 
 def test_a_tool_whose_type_is_no_value_at_all_has_no_counterpart():
-    assert find_counterpart(NativeTool(dialect="elsewhere", raw=b'{"type":1e999}'), "gemini") is None
+    assert find_counterpart(NativeTool(dialect="elsewhere", raw=b'{"type":1e999}'), traits_for("gemini", "any")) is None
 
 
 @pytest.mark.parametrize(

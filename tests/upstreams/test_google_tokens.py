@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 import time
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -145,6 +146,14 @@ def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Let time have passed since the test began."""
     now = time.monotonic()
     monkeypatch.setattr(google_tokens.time, "monotonic", lambda: now + seconds)
+
+
+def test_a_missing_google_auth_is_an_error_that_says_what_to_install(monkeypatch):
+    for name in ("google.auth", "google.auth.exceptions"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(Problem, match=r'google-auth is not installed; run: pip install "dragoman\[google\]"') as raised:
+        ask(GoogleTokenSource(load_default_credentials, "vertex"), 1)
+    assert (raised.value.status, raised.value.code) == (502, "credentials")
 
 
 def test_a_fixed_token_is_given_as_it_is():

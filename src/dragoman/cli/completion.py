@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from dragoman.cli.parser import Parser
 
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
-_PART = re.compile(r"^    ([a-z][a-z-]*)(?:  |$)", re.MULTILINE)
 _CHOICES = re.compile(r"^  \{([a-z,]+)\}", re.MULTILINE)
 
 _BASH = """_dragoman() {{
@@ -26,7 +25,9 @@ _BASH = """_dragoman() {{
 }}
 complete -o filenames -F _dragoman dragoman
 """
-_ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
+_ZSH = """(( $+functions[compdef] )) || { autoload -U compinit && compinit; }
+autoload -U +X bashcompinit && bashcompinit
+"""
 
 
 def add_to(verbs: "_SubParsersAction[Parser]") -> None:
@@ -51,10 +52,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def list_words(parser: "Parser") -> list[str]:
-    """Return the subcommands, choices and options that a command's help shows."""
-    text = parser.format_help().partition("\nexamples:")[0]
-    choices = [word for group in _CHOICES.findall(text) for word in group.split(",")]
-    return list(dict.fromkeys([*choices, *_PART.findall(text), *sorted(_OPTION.findall(text))]))
+    """Return the subcommands, choices and options that the help of a command and of its subcommands shows."""
+    helps = [each.format_help().partition("\nexamples:")[0] for each in (parser, *parser.parts.values())]
+    choices = [word for group in _CHOICES.findall(helps[0]) for word in group.split(",")]
+    options = {option for text in helps for option in _OPTION.findall(text)}
+    return [*dict.fromkeys([*choices, *parser.parts]), *sorted(options)]
 
 
 def render_bash(words: "Mapping[str, list[str]]", shell: str) -> str:

@@ -27,16 +27,36 @@ def add_to(verbs: "_SubParsersAction[Parser]") -> None:
     add_config_option(parser)
     parser.set_defaults(run=show, parser=parser)
     parts = parser.add_subparsers(metavar="PART")
-    starting = parts.add_parser("init", help="write a small configuration file that works at once")
+    starting = parts.add_parser(
+        "init",
+        help="write a small configuration file that works at once",
+        examples=("dragoman config init", "dragoman config init ~/.config/dragoman/dragoman.toml"),
+    )
     starting.add_argument("file", nargs="?", type=Path, default=Path("dragoman.toml"), help="default: dragoman.toml")
     starting.set_defaults(run=init, parser=starting)
-    showing = parts.add_parser("show", parents=[file], help="print the effective values and where each comes from")
+    showing = parts.add_parser(
+        "show",
+        parents=[file],
+        help="print the effective values and where each comes from",
+        examples=("dragoman config show", "dragoman config show --config prod.toml"),
+    )
     showing.set_defaults(run=show, parser=showing)
-    checking = parts.add_parser("check", parents=[file], help="check whether the configuration is valid")
+    checking = parts.add_parser(
+        "check",
+        parents=[file],
+        help="check whether the configuration is valid",
+        examples=("dragoman config check --config prod.toml",),
+    )
     checking.set_defaults(run=check, parser=checking)
-    printing = parts.add_parser("example", help="print a commented example file")
+    printing = parts.add_parser(
+        "example", help="print a commented example file", examples=("dragoman config example | less",)
+    )
     printing.set_defaults(run=example, parser=printing)
-    hashing = parts.add_parser("hash-key", help="read a client key from standard input and print its hash")
+    hashing = parts.add_parser(
+        "hash-key",
+        help="read a client key from standard input and print its hash",
+        examples=("dragoman config hash-key --new", "dragoman config hash-key < key.txt"),
+    )
     hashing.add_argument("--new", action="store_true", help="generate a key and print it before its hash")
     hashing.set_defaults(run=hash_key, parser=hashing)
 
@@ -74,11 +94,12 @@ def check(options: argparse.Namespace) -> int:
     """Check the configuration and print the result."""
     from dragoman.config import ConfigError, load  # noqa: PLC0415  only for this verb
     from dragoman.gateway.agents.toolset import find_unknown_tools  # noqa: PLC0415
-    from dragoman.server.runner import listen_address  # noqa: PLC0415
+    from dragoman.server.runner import listen_address, require_extras  # noqa: PLC0415
 
     try:
         config = load(options.config)
         listen_address(config)
+        require_extras(config)
     except ConfigError as error:
         return report_error(str(error))
     for key, message in find_unknown_tools(config.agents, config.tools):
@@ -106,14 +127,25 @@ def hash_key(options: argparse.Namespace) -> int:
         key = f"dm-{secrets.token_urlsafe(32)}"
         sys.stdout.write(f"{key}\n")
     else:
-        key = getpass("key: ") if sys.stdin.isatty() else sys.stdin.readline().strip()
+        try:
+            key = getpass("key: ") if sys.stdin.isatty() else sys.stdin.readline().strip()
+            key.encode()
+        except UnicodeError:
+            return report_error("the key is not UTF-8 text; pass one that is, or use --new")
     if not key:
         return report_error("the key is empty; pass a key on standard input, or use --new")
     sys.stdout.write(f"sha256:{hash_secret(key)}\n")
     return 0
 
 
-def report_error(message: str) -> int:
+def report_error(error: str | OSError) -> int:
     """Print an error and return the exit code."""
-    sys.stderr.write(f"{paint('dragoman:', 'red', sys.stderr)} {message}\n")
+    sys.stderr.write(f"{paint('dragoman:', 'red', sys.stderr)} {describe_error(error)}\n")
     return 2
+
+
+def describe_error(error: str | OSError) -> str:
+    """Return the message of an error of the system without its number."""
+    if isinstance(error, str) or error.strerror is None:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror

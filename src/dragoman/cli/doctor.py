@@ -42,12 +42,13 @@ def run(options: argparse.Namespace) -> int:
 
     from dragoman.config import ConfigError, load  # noqa: PLC0415
     from dragoman.doctor import Check  # noqa: PLC0415
-    from dragoman.server.runner import listen_address  # noqa: PLC0415
+    from dragoman.server.runner import listen_address, require_extras  # noqa: PLC0415
 
     report = _print_json if options.json else _print_line
     try:
         config = load(options.config)
         host, port = listen_address(config)
+        require_extras(config)
         _check_models(config, options.model)
     except ConfigError as error:
         report(

@@ -27,8 +27,10 @@ def add_to(verbs: "_SubParsersAction[Parser]") -> None:
     add_config_option(parser, default=argparse.SUPPRESS)
     parser.set_defaults(run=serve, parser=parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    login = actions.add_parser("login", help="sign in to an external server")
-    logout = actions.add_parser("logout", help="delete the tokens of an external server")
+    login = actions.add_parser("login", help="sign in to an external server", examples=("dragoman mcp login tracker",))
+    logout = actions.add_parser(
+        "logout", help="delete the tokens of an external server", examples=("dragoman mcp logout tracker",)
+    )
     for each in (login, logout):
         each.add_argument("name", help="NAME of the [tools.NAME] table")
         add_config_option(each, default=argparse.SUPPRESS)
@@ -53,7 +55,7 @@ def serve(options: argparse.Namespace) -> int:
 
         with contextlib.suppress(KeyboardInterrupt):
             asyncio.run(serve_mcp(config))
-    except (ConfigError, OSError, Problem) as error:
+    except (ConfigError, Problem) as error:
         return report_error(str(error))
     finally:
         gc.enable()
@@ -62,6 +64,7 @@ def serve(options: argparse.Namespace) -> int:
 
 def _find_server(options: argparse.Namespace) -> "ToolServer":
     """Return the server that the command names; raises `ConfigError` if a user cannot sign in to it."""
+    import dragoman.mcp.sdk  # noqa: F401, PLC0415  # pyright: ignore[reportUnusedImport]  says which extra is missing
     from dragoman.config import ConfigError, load  # noqa: PLC0415  only for this verb
 
     config = load(getattr(options, "config", None))
@@ -97,10 +100,8 @@ def run_login(options: argparse.Namespace) -> int:
             tools = asyncio.run(SignIn(server=server, file=file, show_url=show, seconds=options.timeout).run())
         except SignInError as error:
             return report_error(str(error))
-    except (ConfigError, OSError, ImportError) as error:
+    except ConfigError as error:
         return report_error(str(error))
-    except KeyboardInterrupt:
-        return 130
     listed = f"{len(tools)} tool{'' if len(tools) == 1 else 's'}" + (f" ({', '.join(tools)})" if tools else "")
     sys.stdout.write(f"signed in to {options.name}: {listed}\n")
     return 0
@@ -115,7 +116,7 @@ def run_logout(options: argparse.Namespace) -> int:
         from dragoman.mcp.client.sign_in import find_token_file  # noqa: PLC0415  the SDK is an extra
 
         was_signed_in = find_token_file(options.name, server.url).delete()
-    except (ConfigError, OSError, ImportError) as error:
+    except ConfigError as error:
         return report_error(str(error))
     sys.stdout.write(f"{'signed out of' if was_signed_in else 'not signed in to'} {options.name}\n")
     return 0

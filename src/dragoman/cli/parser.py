@@ -3,7 +3,8 @@
 import argparse
 import os
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TextIO
 
@@ -17,6 +18,19 @@ class Parser(argparse.ArgumentParser):
         lines = "\n".join(f"  {example}" for example in examples)
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(*arguments, epilog=f"examples:\n{lines}" if lines else None, **options)
+        self.parts: Mapping[str, Parser] = {}
+        """The parsers of its subcommands."""
+
+    def add_subparsers(self, **options: Any) -> "argparse._SubParsersAction[Parser]":  # pyright: ignore[reportPrivateUsage]
+        """Add subcommands, and remember their parsers."""
+        added = super().add_subparsers(parser_class=Parser, **options)
+        self.parts = added.choices
+        return added
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and an error, and exit."""
+        self.print_usage(sys.stderr)
+        self.exit(2, f"{paint(f'{self.prog}: error:', 'red', sys.stderr)} {message}\n")
 
     def reject_unknown(self, words: list[str]) -> NoReturn:
         """Exit with an error about words that no option takes."""
@@ -56,6 +70,13 @@ def read_port(word: str) -> int:
     """Return a port number."""
     if not word.isdecimal() or int(word) > 65_535:
         raise argparse.ArgumentTypeError(f"must be a port from 0 to 65535, not {word!r}")
+    return int(word)
+
+
+def read_status(word: str) -> int:
+    """Return an HTTP status."""
+    if not word.isdecimal() or not 100 <= int(word) <= 599:
+        raise argparse.ArgumentTypeError(f"must be an HTTP status from 100 to 599, not {word!r}")
     return int(word)
 
 

@@ -5,14 +5,16 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 from msgspec import NODEFAULT, Struct, structs
 
 from dragoman import __version__
+from dragoman.cli.parser import paint
 from dragoman.config import LISTEN, Config, find_file, load
 from dragoman.gateway.redact import REDACTED, redact
 from dragoman.mcp.settings import SERVERS_VARIABLE, SYSTEM_PROMPT_VARIABLE
+from dragoman.sessions.store import default_url
 from dragoman.upstreams.environment import read_upstreams
 from dragoman.upstreams.kind import UpstreamTable
 from dragoman.upstreams.registry import KINDS
@@ -27,11 +29,12 @@ def format_config(path: Path | None, environment: Mapping[str, str] = os.environ
     """Yield the lines of the effective configuration; they are a valid file, except for the hidden secrets."""
     config = load(path, environment)
     file = find_file(path, environment)
-    document: dict[str, Any] = tomllib.loads(file.read_text()) if file is not None else {}
+    document: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8")) if file is not None else {}
     yield f"# {config.source}"
     yield from _format_table("server", config.server, document.get("server", {}), _SWITCH_SOURCE, skipped="keys")
     yield from _format_keys(config, document)
-    yield from _format_table("sessions", config.sessions, document.get("sessions", {}))
+    sessions = structs.replace(config.sessions, url=config.sessions.url or default_url())
+    yield from _format_table("sessions", sessions, document.get("sessions", {}))
     yield from _format_table("media", config.media, document.get("media", {}))
     yield from _format_table("web", config.web, document.get("web", {}))
     yield from _format_table("search", config.search, document.get("search", {}))
@@ -59,52 +62,57 @@ def format_config(path: Path | None, environment: Mapping[str, str] = os.environ
             yield f"{_to_toml(name)} = {_to_toml(targets[0] if len(targets) == 1 else targets)}  # {config.source}"
 
 
-def describe_start(
-    config: Config, base_url: str, *, is_terminal: bool, environment: Mapping[str, str] = os.environ
-) -> str:
+def describe_start(config: Config, base_url: str, *, out: TextIO, environment: Mapping[str, str] = os.environ) -> str:
     """Return what a gateway says when it starts: lines of text, or one JSON line, as the log."""
-    document: dict[str, Any] = (
-        tomllib.loads(Path(config.source).read_text()) if config.source != Config().source else {}
-    )
+    has_file = config.source != Config().source
+    document: dict[str, Any] = tomllib.loads(Path(config.source).read_text(encoding="utf-8")) if has_file else {}
     configured = document.get("upstreams", {})
     upstreams = {
-        name: {"kind": table.kind, "key": _describe_key(name, table, configured.get(name), environment)}
+        name: _describe_upstream(name, table, configured.get(name), environment)
         for name, table in config.upstreams.items()
     }
     stands_in = not configured and any(table.kind == SIMULATOR.name for table in config.upstreams.values())
-    keys = [key.name for key in config.keys]
-    if config.server.log_format == "json" or (config.server.log_format == "auto" and not is_terminal):
-        fields = {"event": "start", "version": __version__, "config": config.source, "upstreams": upstreams}
-        fields |= {"models": [*config.models], "keys": keys, "address": base_url, "simulated": stands_in}
+    models, keys = [*config.models, *config.agents], [key.name for key in config.keys]
+    if config.server.log_format == "json" or (config.server.log_format == "auto" and not out.isatty()):
+        fields = {"event": "start", "version": __version__, "config": config.source if has_file else None}
+        fields |= {"upstreams": upstreams, "models": models, "keys": keys, "address": base_url, "simulated": stands_in}
         return json.dumps(fields, ensure_ascii=False) + "\n"
-    lines = [f"dragoman {__version__}", f"configuration: {config.source}"]
-    lines += [f"upstream {name}: {each['kind']}, {each['key']}" for name, each in upstreams.items()]
+    no_file = "no file, only the environment; `dragoman config init` writes one"
+    lines = [f"dragoman {__version__}", f"configuration: {config.source if has_file else no_file}"]
+    lines += [f"upstream {name}: {', '.join(each.values())}" for name, each in upstreams.items()]
     if stands_in:
-        lines.append(
-            "the simulator answers, which is not a model: set GEMINI_API_KEY, ANTHROPIC_API_KEY or OPENAI_API_KEY"
-        )
-    if config.models:
-        lines.append(f"models: {', '.join(config.models)}, and the names that an upstream knows")
+        note = "the simulator answers, which is not a model: set GEMINI_API_KEY, ANTHROPIC_API_KEY or OPENAI_API_KEY"
+        lines.append(paint(note, "yellow", out))
+    named = f"{', '.join(models)}, and " if models else ""
+    lines.append(f"models: {named}the names that an upstream knows")
     lines.append(
         f"client keys: {', '.join(keys)}" if keys else "client keys: none, every program of this machine may use it"
     )
     return "".join(f"{line}\n" for line in lines)
 
 
+def _describe_upstream(
+    name: str, table: UpstreamTable, raw: Mapping[str, Any] | None, environment: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the kind of an upstream, its base URL if it is not the vendor's, and where its credentials come from."""
+    place = {"base_url": redact(table.base_url)} if table.base_url else {}
+    return {"kind": table.kind, **place, "key": _describe_key(name, table, raw, environment)}
+
+
 def _describe_key(
     name: str, table: UpstreamTable, raw: Mapping[str, Any] | None, environment: Mapping[str, str]
 ) -> str:
-    """Return where the credentials of an upstream come from."""
-    if raw is None:
-        return (
-            f"key from {_describe_origin(name, table, environment)}"
-            if table.kind != SIMULATOR.name
-            else "no key needed"
-        )
-    given = [raw[setting] for setting in ("api_key", "access_token", "credentials") if raw.get(setting)]
-    if not given:
-        return "no key" if not KINDS[table.kind].needs_project else "Google's application default credentials"
-    return f"key from {given[0].removeprefix('env:')}" if given[0].startswith("env:") else "key from the file"
+    if table.kind == SIMULATOR.name:
+        return "no key needed"
+    for setting, noun in (("api_key", "key"), ("access_token", "access token")):
+        if getattr(table, setting):
+            written = str((raw or {}).get(setting, ""))
+            variable = written.removeprefix("env:") if written.startswith("env:") else ""
+            if raw is None:
+                variable = _find_variables(name, table, environment)[setting]
+            return f"{noun} from {f'the variable {variable}' if variable else 'the file'}"
+    describe = KINDS[table.kind].describe_credentials
+    return describe(table) if describe is not None else "no key"
 
 
 def write_first_config(environment: Mapping[str, str]) -> Iterator[str]:
@@ -123,11 +131,15 @@ def write_first_config(environment: Mapping[str, str]) -> Iterator[str]:
     yield f'# "fast" = "{next(iter(read_upstreams(environment)))}/NAME-OF-THE-MODEL"'
 
 
-def _describe_origin(name: str, table: UpstreamTable, environment: Mapping[str, str]) -> str:
-    """Return which variables created an upstream that is not in the file."""
+def _find_variables(name: str, table: UpstreamTable, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that created an upstream that is not in the file, by setting."""
     kind = next((kind for kind in KINDS.values() if kind.found_as == name), None)
     variables = kind.variables.items() if kind else ()
-    names = [variable for setting, variable in variables if environment.get(variable) and getattr(table, setting)]
+    return {setting: each for setting, each in variables if environment.get(each) and getattr(table, setting)}
+
+
+def _describe_origin(name: str, table: UpstreamTable, environment: Mapping[str, str]) -> str:
+    names = [*_find_variables(name, table, environment).values()]
     if not names:
         return "no key is set"
     return f"the variable{'s' if len(names) > 1 else ''} {', '.join(names)}"

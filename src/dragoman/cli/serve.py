@@ -35,28 +35,27 @@ def add_to(verbs: "_SubParsersAction[Parser]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until interrupted."""
-    from msgspec.structs import replace  # noqa: PLC0415  only for this verb
-
     from dragoman.config import ConfigError, load  # noqa: PLC0415
+    from dragoman.server.runner import require_extras, serve  # noqa: PLC0415
 
     listen = options.listen
     try:
         config = load(options.config, listen=listen)
         if options.port is not None:
-            host = config.server.listen.rpartition(":")[0]
-            config = replace(config, server=replace(config.server, listen=f"{host}:{options.port}"))
+            config = load(options.config, listen=f"{config.server.listen.rpartition(':')[0]}:{options.port}")
         listen = config.server.listen
+        require_extras(config)
         if options.workers > 1:
             return _serve_workers(config, options.workers)
         from dragoman.http.server import choose_runner  # noqa: PLC0415  only for this verb
-        from dragoman.server.runner import serve  # noqa: PLC0415
 
         with contextlib.suppress(KeyboardInterrupt):
             choose_runner()(serve(config, on_start=lambda gateway: announce(config, gateway.base_url)))
-    except (ConfigError, OSError) as error:
-        in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+    except ConfigError as error:
+        return report_error(str(error))
+    except OSError as error:
         message = f"another process already listens on {listen}: stop it, or use another address with --listen"
-        return report_error(message if in_use else str(error))
+        return report_error(message if error.errno == errno.EADDRINUSE else error)
     return 0
 
 
@@ -73,6 +72,6 @@ def announce(config: "Config", base_url: str) -> None:
     from dragoman.cli.provenance import describe_start  # noqa: PLC0415  only for this verb
 
     if config.server.log == "stderr":
-        sys.stderr.write(describe_start(config, base_url, is_terminal=sys.stderr.isatty()))
+        sys.stderr.write(describe_start(config, base_url, out=sys.stderr))
     sys.stdout.write(f"dragoman listening on {base_url}\n")
     sys.stdout.flush()

@@ -68,17 +68,12 @@ def run(options: argparse.Namespace) -> int:
         with contextlib.suppress(KeyboardInterrupt):
             choose_runner()(_serve(options, settings))
     except OSError as error:
-        in_use = error.errno == errno.EADDRINUSE
-        return report_error(
-            f"port {options.port} is in use; choose another with --port" if in_use else _describe(error)
-        )
+        if error.errno == errno.EADDRINUSE:
+            return report_error(f"port {options.port} is in use; choose another with --port")
+        return report_error(f"{error.filename}: cannot read the file: {error.strerror}" if error.filename else error)
     except ValueError as error:
         return report_error(str(error))
     return 0
-
-
-def _describe(error: OSError) -> str:
-    return f"{error.filename}: cannot read the file: {error.strerror}" if error.filename else str(error)
 
 
 def _build_settings(options: argparse.Namespace) -> "Settings":

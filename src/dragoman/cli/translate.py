@@ -6,29 +6,31 @@ or untranslatable document, 2 a wrong command line.
 
 import argparse
 import os
+import stat
 import sys
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from dragoman.cli.parser import read_dialect
+from dragoman.cli.parser import paint, read_dialect, read_status
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
     from dragoman.cli.parser import Parser
     from dragoman.core.losses import Loss
+    from dragoman.core.problems import Problem
 
 _CHUNK = 65_536
 
 
 def add_to(verbs: "_SubParsersAction[Parser]", *, chosen: bool) -> None:
     """Declare the verb; the dialects of other packages are looked up only if it is the `chosen` verb."""
-    from dragoman.cli.choices import OPERATIONS, sources, targets_of  # noqa: PLC0415  importing the command loads no dialect
+    from dragoman.cli.choices import sources  # noqa: PLC0415  importing the command loads no dialect
+    from dragoman.dialects import DOCUMENTS, list_targets  # noqa: PLC0415
 
     dialects = sources(plugins=chosen)
-    targets = targets_of(dialects)
+    targets = list_targets(dialects)
     parser = verbs.add_parser(
         "translate",
         help="translate a document, or one on each line with --batch",
@@ -38,7 +40,7 @@ def add_to(verbs: "_SubParsersAction[Parser]", *, chosen: bool) -> None:
             "dragoman translate response --from gemini --to messages --request asked.json reply.json -o out.json",
         ),
     )
-    parser.add_argument("operation", nargs="?", choices=OPERATIONS, help="the kind of document")
+    parser.add_argument("operation", nargs="?", choices=DOCUMENTS, help="the kind of document")
     parser.add_argument("file", nargs="?", metavar="FILE", help="the document (default: standard input)")
     parser.add_argument("-o", "--output", metavar="FILE", help="where the result is written (default: standard output)")
     parser.add_argument(
@@ -56,7 +58,7 @@ def add_to(verbs: "_SubParsersAction[Parser]", *, chosen: bool) -> None:
         help="the dialect of the output; `core` prints the core values",
     )
     parser.add_argument("--model", default="", help="the model at the target; its traits decide what is adapted")
-    parser.add_argument("--status", type=int, default=500, help="HTTP status of an error (default 500)")
+    parser.add_argument("--status", type=read_status, default=500, help="HTTP status of an error (default 500)")
     parser.add_argument("--request", metavar="FILE", help="the client's request that the response or stream answers")
     parser.add_argument(
         "--strict", action="store_const", const=True, default=False, help="fail if the translation has a material loss"
@@ -84,6 +86,7 @@ def run(options: argparse.Namespace) -> int:
         if options.batch:
             from dragoman.cli.batch import run_batch  # noqa: PLC0415  kept light for --help
 
+            _empty(target)
             return run_batch(source, target, strict=options.strict)
         if not (options.operation and options.source and options.target):
             options.parser.error("operation, --from and --to are required, unless --batch is used")
@@ -94,16 +97,28 @@ def _open_files(options: argparse.Namespace, files: ExitStack) -> tuple[BinaryIO
     """Open the input, unbuffered so that a stream is read as it comes, and the output."""
     try:
         if options.file is not None:
-            source = files.enter_context(Path(options.file).open("rb", buffering=0))  # noqa: SIM115  the stack closes it
+            source = files.enter_context(open(options.file, "rb", buffering=0))  # noqa: PTH123, SIM115
         else:
             if sys.stdin.isatty():
                 options.parser.error("name a file, or send the document to standard input")
             source = files.enter_context(os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0))
         if options.output is None:
             return source, sys.stdout.buffer
-        return source, files.enter_context(Path(options.output).open("wb"))
+        # What the file has is kept until there is something to write: a wrong document must not cost an old result.
+        target = files.enter_context(open(options.output, "ab"))  # noqa: PTH123, SIM115
     except OSError as error:
-        return options.parser.error(f"{error.filename}: cannot open the file: {error.strerror}")
+        name = error.filename or "''"
+        return options.parser.error(f"{name}: cannot open the file: {error.strerror}")
+    given, written = os.fstat(source.fileno()), os.fstat(target.fileno())
+    if stat.S_ISREG(written.st_mode) and os.path.samestat(given, written):
+        options.parser.error(f"argument -o/--output: {options.output} is also the input; name another file")
+    return source, target
+
+
+def _empty(target: BinaryIO) -> None:
+    """Remove what a file had before the first result is written."""
+    if target is not sys.stdout.buffer and stat.S_ISREG(os.fstat(target.fileno()).st_mode):
+        target.truncate(0)
 
 
 def _translate(options: argparse.Namespace, source: BinaryIO, target: BinaryIO) -> int:
@@ -114,7 +129,7 @@ def _translate(options: argparse.Namespace, source: BinaryIO, target: BinaryIO) 
         losses = translate(options, source, target)
     except Problem as problem:
         where = f" at {problem.where}" if problem.where else ""
-        sys.stderr.write(f"dragoman: {problem.kind}{where}: {problem.message}\n")
+        sys.stderr.write(f"{paint('dragoman:', 'red', sys.stderr)} {problem.kind}{where}: {problem.message}\n")
         return 1
     print_losses(losses, options.losses)
     return 0
@@ -129,19 +144,16 @@ def print_losses(losses: "tuple[Loss, ...]", form: str) -> None:
         return
     for loss in losses:
         leaves = f" ({loss.leaves} values)" if loss.leaves > 1 else ""
-        sys.stderr.write(f"{loss.grade} {loss.kind} {loss.where or '/'}{leaves}: {loss.what}\n")
+        grade = paint(loss.grade, "yellow", sys.stderr) if loss.grade == "material" else loss.grade
+        sys.stderr.write(f"{grade} {loss.kind} {loss.where or '/'}{leaves}: {loss.what}\n")
 
 
 def _translate_document(options: argparse.Namespace, source: BinaryIO, target: BinaryIO) -> "tuple[Loss, ...]":
-    from dragoman.cli.job import TranslationJob, perform  # noqa: PLC0415  kept light for --help
-    from dragoman.core.problems import Problem  # noqa: PLC0415
+    from dragoman.interpreter.job import TranslationJob, perform  # noqa: PLC0415  kept light for --help
 
     body = source.read()
     if not body.strip():
-        raise Problem(
-            "invalid_request", f"the {options.operation} is empty: {options.file or 'standard input'} has no text"
-        )
-
+        raise _build_empty_problem(options)
     job = TranslationJob(
         operation=options.operation,
         source=options.source,
@@ -154,8 +166,16 @@ def _translate_document(options: argparse.Namespace, source: BinaryIO, target: B
         by_leaf=options.losses == "leaves",
     )
     done = perform(job)
+    _empty(target)
     target.write(done.body + b"\n")
     return done.losses
+
+
+def _build_empty_problem(options: argparse.Namespace) -> "Problem":
+    from dragoman.core.problems import Problem  # noqa: PLC0415  kept light for --help
+
+    given = options.file or "standard input"
+    return Problem("invalid_request", f"the {options.operation} is empty: {given} has no text")
 
 
 def _read_request(options: argparse.Namespace) -> bytes | None:
@@ -170,13 +190,21 @@ def _read_request(options: argparse.Namespace) -> bytes | None:
 
 def _translate_stream(options: argparse.Namespace, source: BinaryIO, target: BinaryIO) -> "tuple[Loss, ...]":
     """Translate a stream and flush after each chunk."""
-    from dragoman.cli.job import open_stream  # noqa: PLC0415  kept light for --help
+    from dragoman.interpreter.job import open_stream  # noqa: PLC0415  kept light for --help
+    from dragoman.interpreter.loss_report import reject_losses  # noqa: PLC0415  kept light for --help
 
     by_leaf = options.losses == "leaves"
     stream = open_stream(options.source, options.target, options.model, _read_request(options), by_leaf=by_leaf)
-    while chunk := source.read(_CHUNK):
+    chunk = source.read(_CHUNK)
+    if not chunk:
+        raise _build_empty_problem(options)
+    _empty(target)
+    while chunk:
         target.write(stream.feed(chunk))
         target.flush()
+        chunk = source.read(_CHUNK)
     target.write(stream.close())
     target.flush()
+    if options.strict:
+        reject_losses(stream.losses, "stream", strict=options.strict)
     return stream.losses

@@ -114,6 +114,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """How many tools a request may have; a namespace counts once where the target has namespaces."""
     tool_search: bool = False
     """The vendor runs a search for deferred tools."""
+    web_search: bool = True
+    """The vendor's own web search can be declared, if its dialect has one."""
     native_mix: tuple[tuple[str, bytes], ...] = ()
     """Request fields that must be set when they are combined."""
     forced_choice: bool = True
@@ -123,6 +125,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """A subset of the declared tools can be allowed without leaving the others out."""
     allowed_natives: bool = False
     """The list of allowed tools includes the vendor's own (OpenAI): one that is not listed may not be used."""
+    choice_of_functions: bool = False
+    """The tool choice is about functions only, and one without functions is rejected (Gemini)."""
     parallel_switch: bool = False
     parallel_needs_mode: bool = False
     """Parallel calls can be disabled only together with a tool choice mode."""

@@ -20,6 +20,8 @@ _ACCEPT_PAUSE = 0.5
 _LAST_SECONDS = 2.0
 """Seconds in which responses that fail at the end may send their errors."""
 _MAX_PORT = 65_535
+_UNSENT = (socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, 16 << 10) if hasattr(socket, "TCP_NOTSENT_LOWAT") else None
+"""Limits what the system buffers for a client that stalls: it would be megabytes. What is on its way is not limited."""
 
 
 class Ending(Struct, frozen=True, kw_only=True):
@@ -71,6 +73,8 @@ class Server:
                 self._loop.call_exception_handler(report)
                 return
             sock.setblocking(False)  # noqa: FBT003
+            if _UNSENT is not None:
+                sock.setsockopt(*_UNSENT)
             self._connecting.start(self._loop.connect_accepted_socket(self._connect, sock), "connection")
 
     @property
@@ -138,9 +142,9 @@ async def _open_listener(host: str, port: int) -> socket.socket:
     if not 0 <= port <= _MAX_PORT:
         raise ValueError(f"port must be a number from 0 to {_MAX_PORT}, not {port}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(found[0][4])
         listener.listen(_BACKLOG)

@@ -263,7 +263,7 @@ def _change_history(  # noqa: PLR0913  a request before and after, and where to 
     if edits is None:
         return dialect.render_request(changed, traits)
     if thinking is not request.thinking:
-        edits |= find_parameter_edits(request, changed, call, dialect, traits)
+        edits |= find_parameter_edits(request, changed, call, traits)
     return Call(edit(call.body, {**edits, **(more or {})}), call.model, call.stream)
 
 

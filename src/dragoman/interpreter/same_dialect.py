@@ -65,7 +65,7 @@ def adapt_to_model(task: TranslationTask, call: Call, ledger: Ledger, cache: Too
     traits, is_known, has_server = _find_traits(dialect.name, model, task.server)
     adaptation = Adaptation(traits, ledger, dialect.issuer, model)
     adapted = _adapt_parameters(request, adaptation, has_server=has_server) if is_known else request
-    edits = find_parameter_edits(request, adapted, shorter, dialect, traits, has_server=has_server)
+    edits = find_parameter_edits(request, adapted, shorter, traits, has_server=has_server)
     document = Document(shorter.body)
     if is_known:
         edits |= _find_refused_fields(adapted, document, traits, ledger)
@@ -200,11 +200,11 @@ def _takes_thinking(request: Request, adaptation: Adaptation, *, has_server: boo
     return traits.budget_min <= budget <= (traits.budget_max or budget)
 
 
-def find_parameter_edits(  # noqa: PLR0913  a request before and after, and where to look
-    request: Request, adapted: Request, call: Call, dialect: Dialect, traits: Traits, *, has_server: bool = False
+def find_parameter_edits(
+    request: Request, adapted: Request, call: Call, traits: Traits, *, has_server: bool = False
 ) -> Edits:
     """Return the edits after which the body has the adapted parameters."""
-    fields = _list_changed(request, adapted)
+    dialect, fields = dialect_named(traits.dialect), _list_changed(request, adapted)
     if has_server and adapted.thinking is not request.thinking:
         # The server's members may have other names than the client's.
         fields |= {name for name in dialect.pointers if name.startswith("thinking.")}

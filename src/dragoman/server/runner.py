@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from importlib.util import find_spec
 
 from dragoman.config import HASH_PREFIX, Config, ConfigError
 from dragoman.gateway.record import EXCHANGE_HEADER, Observer
@@ -77,9 +78,9 @@ async def running(  # noqa: PLR0913  all but the configuration are keyword optio
             )
         )
         access = _build_access(config, host)
-        load = Load(config.server.limits)
+        table, load = config.server, Load(config.server.limits)
         services = Services(
-            gateway_services, access, observability, mcp_endpoint, interception, load, config.server.strict
+            gateway_services, access, observability, mcp_endpoint, interception, load, table.strict, table.translate
         )
         app = App(services)
         policy = RequestPolicy(
@@ -130,6 +131,17 @@ def listen_address(config: Config) -> tuple[str, int]:
                 )
                 raise ConfigError(config.source, f"server.keys[{at}]", message)
     return host, int(port)
+
+
+def require_extras(config: Config) -> None:
+    """Raise `ConfigError` if the configuration needs an extra of this package that is not installed."""
+    needs = [(f"tools.{name}", "mcp", "mcp") for name in config.tools]
+    if config.sessions.url.startswith("postgres"):
+        needs.append(("sessions.url", "psycopg_pool", "postgres"))
+    for key, module, extra in needs:
+        if find_spec(module) is None:
+            message = f'needs the extra `{extra}`, which is not installed; run: pip install "dragoman[{extra}]"'
+            raise ConfigError(config.source, key, message)
 
 
 def _build_access(config: Config, host: str) -> Access:

@@ -11,7 +11,7 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
-from dragoman.upstreams.google_tokens import GoogleAccount, build_google_account
+from dragoman.upstreams.google_tokens import GoogleAccount, build_google_account, describe_credentials
 from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.model_list import Listing
 from dragoman.upstreams.upstream import FixedUpstream, Site, UpstreamSelector, choose_gemini_verb
@@ -110,6 +110,7 @@ KIND = UpstreamKind(
     dialects=(CodeAssist.dialect,),
     open=_open,
     base_url=BASE_URL,
+    describe_credentials=describe_credentials,
     client_variables=("CODE_ASSIST_ENDPOINT",),
     client_urls=lambda _table: (BASE_URL,),
 )

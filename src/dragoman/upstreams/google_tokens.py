@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -98,8 +99,10 @@ class GoogleTokenSource:
             self._refresh_at, self._expires_at = now + max(life - _REFRESH_EARLY, 1.0), now + life - _EXPIRY_MARGIN
 
     def _refresh(self) -> tuple[str, float]:
-        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415  optional dependency
-
+        try:
+            from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415  optional dependency
+        except ImportError:
+            raise self._build_error('google-auth is not installed; run: pip install "dragoman[google]"') from None
         try:
             if self._credentials is None:
                 self._credentials = self._load()
@@ -132,6 +135,16 @@ def build_google_account(name: str, table: UpstreamTable) -> GoogleAccount:
     else:
         tokens = GoogleTokenSource(load_default_credentials, name)
     return GoogleAccount(table.project, tokens, table.location)
+
+
+def describe_credentials(table: UpstreamTable) -> str:
+    """Say where the credentials of an upstream come from, and what is missing to read them."""
+    source = "Google's application default credentials"
+    if table.credentials:
+        source = f"credentials file {table.credentials}"
+    # `find_spec` fails if even the namespace is missing, which other packages share.
+    is_installed = find_spec("google") is not None and find_spec("google.auth") is not None
+    return source if is_installed else f'{source}, which need: pip install "dragoman[google]"'
 
 
 def _seconds_left(expiry: datetime | None) -> float:

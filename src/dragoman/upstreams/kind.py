@@ -76,6 +76,9 @@ class UpstreamKind(Struct, frozen=True, kw_only=True):
     client_urls: Callable[[UpstreamTable], tuple[str, ...]] | None = None
     """The base URLs that the vendor's clients use; only needed for clients that can be intercepted."""
 
+    describe_credentials: Callable[[UpstreamTable], str] | None = None
+    """Say where credentials come from if the settings have neither a key nor a token; only for kinds that have some."""
+
     @property
     def servers(self) -> dict[str, ServerRow]:
         """The servers that `server` can name, from the dialects of this kind."""

@@ -5,7 +5,7 @@ from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.anthropic import COUNTED_MEMBERS
-from dragoman.upstreams.google_tokens import GoogleAccount, build_google_account
+from dragoman.upstreams.google_tokens import GoogleAccount, build_google_account, describe_credentials
 from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.model_list import Listing, publisher_rows
 from dragoman.upstreams.upstream import (
@@ -135,6 +135,7 @@ GEMINI_KIND = UpstreamKind(
     open=_open_gemini,
     variables={**_VARIABLES, "base_url": "GOOGLE_VERTEX_BASE_URL"},
     found_as="vertex",
+    describe_credentials=describe_credentials,
     client_variables=("GOOGLE_VERTEX_BASE_URL",),
     client_urls=lambda table: (base_url_of(table.location),),
 )
@@ -144,5 +145,6 @@ ANTHROPIC_KIND = UpstreamKind(
     open=_open_anthropic,
     variables={**_VARIABLES, "base_url": "ANTHROPIC_VERTEX_BASE_URL"},
     found_as="vertex-claude",
+    describe_credentials=describe_credentials,
     links=False,
 )

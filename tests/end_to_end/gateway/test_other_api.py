@@ -154,14 +154,17 @@ def test_the_other_api_is_reported_as_an_informational_loss(gateway):
     assert "material=0; approximated /reasoning_effort: sent in the upstream's responses API" in losses
 
 
-def test_strict_mode_for_all_losses_rejects_a_request_for_the_other_api(gateway):
+@pytest.mark.parametrize("run_by", ["client", "gateway"])
+def test_strict_mode_for_all_losses_rejects_a_request_for_the_other_api(gateway, run_by):
+    tools = {"tools": [TOOL]} if run_by == "client" else {}
+    server_side = {"x-dragoman-tools": "web_fetch"} if run_by == "gateway" else {}
     with pytest.raises(openai.BadRequestError) as error:
         open_chat(gateway).chat.completions.create(
             model=MODEL,
             messages=QUESTION,
-            tools=[TOOL],
             reasoning_effort="low",
-            extra_headers={"x-dragoman-strict": "all"},
+            extra_headers={"x-dragoman-strict": "all", **server_side},
+            **tools,
         )
     assert error.value.param == "reasoning_effort"
 

@@ -38,7 +38,9 @@ def add_to(verbs: "_SubParsersAction[Any]") -> None:
     parser.add_argument(
         "--session", default="", metavar="ID", help="session of the program, if several use one entry (default: none)"
     )
-    parser.add_argument("--listen", default="", help="HOST:PORT of the gateway; overrides `listen` in [server]")
+    parser.add_argument(
+        "--listen", default="", metavar="HOST:PORT", help="address of the gateway; overrides `listen` in [server]"
+    )
     parser.add_argument("--gateway", default="", metavar="URL", help="use the running gateway at this URL")
     parser.add_argument("--install", action="store_true", help="install mitmproxy if it is missing, without asking")
     parser.add_argument(
@@ -87,9 +89,13 @@ def _run(options: argparse.Namespace) -> int:
     if options.install and not options.command:
         sys.stdout.write(f"{_find_program(options)}\n")
         return 0
-    config = load(options.config)
+    from dragoman.server.runner import listen_address  # noqa: PLC0415
+
+    config = load(options.config, listen=options.listen)
+    if options.listen:
+        listen_address(config)  # raises an error if it is not one
     if options.print_env:
-        base_url = options.gateway.rstrip("/") or f"http://{options.listen or config.server.listen}"
+        base_url = options.gateway.rstrip("/") or f"http://{config.server.listen}"
         _print_variables(build_variables(config, base_url, options.name, options.session))
         return 0
     if not options.command:
@@ -110,15 +116,11 @@ def _print_variables(rows: list[tuple[str, str, str]]) -> None:
 def _run_command(options: argparse.Namespace, config: "Config") -> int:
     from contextlib import nullcontext  # noqa: PLC0415  only for this
 
-    from msgspec.structs import replace  # noqa: PLC0415
-
     from dragoman.cli.intercept.command import InterceptionPlan, run_intercepted  # noqa: PLC0415
     from dragoman.cli.intercept.hosts import build_routes  # noqa: PLC0415
     from dragoman.cli.intercept.show import follow_in_thread  # noqa: PLC0415
     from dragoman.http.server import choose_runner  # noqa: PLC0415
 
-    if options.listen:
-        config = replace(config, server=replace(config.server, listen=options.listen))
     plan = InterceptionPlan(
         config=config,
         routes=build_routes(config, options.name, options.session),

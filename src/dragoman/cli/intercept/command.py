@@ -239,7 +239,7 @@ def _warn(message: str) -> None:
     sys.stderr.write(f"dragoman: {message}\n")
 
 
-_ERRORS = (ConfigError, FolderError, MitmproxyMissingError, OSError, UserProxyError, ProxyFailedError, CertificateError)
+_ERRORS = (ConfigError, FolderError, MitmproxyMissingError, UserProxyError, ProxyFailedError, CertificateError)
 
 
 def report_errors(work: Callable[[], int]) -> int:
@@ -249,6 +249,9 @@ def report_errors(work: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return 130
     except _ERRORS as error:
-        in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-        sys.stderr.write(f"dragoman: {_ADDRESS_IN_USE if in_use else error}\n")
-        return 2
+        sys.stderr.write(f"dragoman: {error}\n")
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        sys.stderr.write(f"dragoman: {_ADDRESS_IN_USE}\n")
+    return 2

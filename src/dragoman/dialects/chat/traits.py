@@ -52,6 +52,7 @@ _COMPATIBLE = Traits(
     speaker_names=True,
     refusals=True,
     calls_last=True,
+    web_search=False,
 )
 _GPT_CHAT = structs.replace(
     _COMPATIBLE,
@@ -89,6 +90,7 @@ _GPT_5 = structs.replace(_GPT_REASONING, efforts=("minimal", "low", "medium", "h
 _GPT_5_4 = structs.replace(
     _GPT_REASONING, efforts=("none", "low", "medium", "high", "xhigh", "max"), tools_need_no_effort=True
 )
+_SEARCHES = structs.replace(_GPT_4, web_search=True, sampling=frozenset({"max_tokens", "stop", "seed"}))
 _GPT_NEWEST = structs.replace(
     _GPT_5_4,
     tools_need_stated_effort=True,
@@ -100,6 +102,8 @@ _GPT_NEWEST = structs.replace(
 )
 
 ROWS = (
+    ("gpt-[34]*-search-*", _SEARCHES),
+    ("gpt-*-search-*", structs.replace(_GPT_5, web_search=True)),
     ("gpt-*audio*", structs.replace(_GPT_4, media=_COMPATIBLE.media)),
     ("gpt-[34]*", _GPT_4),
     ("chatgpt-4o*", _GPT_4),
