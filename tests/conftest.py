@@ -65,3 +65,10 @@ def state_of_their_own() -> Generator[None]:
         del os.environ["XDG_STATE_HOME"]
     else:
         os.environ["XDG_STATE_HOME"] = before
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print what tests have measured with `record_property`."""
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            terminalreporter.write_line(f"{report.nodeid}: {name} = {value}")

@@ -1,7 +1,10 @@
 """The sdist and the wheel, as users install them: into an empty environment of every Python on this machine."""
 
+import json
 import os
 import re
+import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -99,6 +102,37 @@ def test_an_installed_archive_answers_a_first_question(built, version, archive, 
     assert call["function"]["name"] == "get_weather"
 
 
+@pytest.fixture
+def checkout(tmp_path) -> Path:
+    """A copy of what a clone has."""
+    for name in run("git", "ls-files", "-z", cwd=ROOT).split("\0")[:-1]:
+        if not name.startswith("tests/"):
+            (tmp_path / "checkout" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / "checkout" / name)
+    return tmp_path / "checkout"
+
+
+def test_make_run_installs_little_and_make_sbom_lists_it(checkout, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    (tmp_path / "dragoman.toml").write_text(f'[server]\nlisten = "{address}"\n')
+    environment = {**os.environ, "DRAGOMAN_CONFIG": str(tmp_path / "dragoman.toml")}
+    with subprocess.Popen(["make", "run"], cwd=checkout, env=environment, start_new_session=True) as gateway:  # noqa: S607
+        try:
+            wait_until_ready(gateway, address)
+        finally:
+            os.killpg(gateway.pid, signal.SIGTERM)
+    installed = list_packages(checkout / ".venv" / "bin")
+    assert installed >= BASE
+    # The rest is the build backend, which an editable installation needs.
+    assert len(installed - BASE) <= 7
+    run("make", "sbom", cwd=checkout)
+    bill = json.loads((checkout / "dist" / "dragoman.cdx.json").read_text())
+    subject = bill["metadata"]["component"]
+    assert (bill["bomFormat"], subject["name"], subject["version"]) == ("CycloneDX", "dragoman", __version__)
+    assert {component["name"] for component in bill["components"]} == BASE - {"dragoman"}
+
+
 def test_the_install_lines_of_the_readme_work(built, request, tmp_path):
     """Every line of the section in order, in a folder like a checkout; the gateway only prints its version."""
     section = (ROOT / "README.md").read_text().partition("\n## Install and run\n")[2].partition("\n## ")[0]
@@ -121,7 +155,7 @@ def test_the_install_lines_of_the_readme_work(built, request, tmp_path):
 
 
 def wait_until_ready(gateway: subprocess.Popen, address: str) -> None:
-    for _ in range(600):
+    for _ in range(3000):
         assert gateway.poll() is None
         try:
             httpx2.get(f"http://{address}/ready")
