@@ -16,9 +16,12 @@ from mcp.server.auth.provider import (
     RefreshToken,
     construct_redirect_uri,
 )
-from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
+from mcp.server.auth.routes import build_metadata
+from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 
 class Provider:
@@ -32,10 +35,12 @@ class Provider:
         self.challenges: list[str] = []
         self.refreshed = 0
         self.lifetime = 3600
+        self.documents: dict[str, OAuthClientInformationFull] = {}
+        """The client id metadata documents by their addresses, as if they had been fetched."""
         self.refuses = False
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
-        return self.clients.get(client_id)
+        return self.clients.get(client_id) or self.documents.get(client_id)
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
         self.clients[str(client_info.client_id)] = client_info
@@ -87,15 +92,18 @@ class Provider:
 
 
 @contextmanager
-def run_authorized_server() -> Generator[tuple[str, Provider]]:
-    """Run the server while the block runs; yield the URL of its MCP endpoint, and who gives the tokens."""
+def run_authorized_server(*, takes_documents: bool = False) -> Generator[tuple[str, Provider]]:
+    """Run the server while the block runs; yield the URL of its MCP endpoint, and who gives the tokens.
+
+    With `takes_documents` it registers no client, and its clients are named by the addresses of metadata documents.
+    """
     bound = socket.create_server(("127.0.0.1", 0))
     base, provider = f"http://127.0.0.1:{bound.getsockname()[1]}", Provider()
     auth = AuthSettings(
         issuer_url=base,  # pyright: ignore[reportArgumentType]
         resource_server_url=f"{base}/mcp",  # pyright: ignore[reportArgumentType]
         validate_token_resource=True,
-        client_registration_options=ClientRegistrationOptions(enabled=True),
+        client_registration_options=ClientRegistrationOptions(enabled=not takes_documents),
     )
     server: Any = MCPServer("guarded", auth_server_provider=provider, auth=auth)  # pyright: ignore[reportArgumentType]
 
@@ -104,7 +112,14 @@ def run_authorized_server() -> Generator[tuple[str, Provider]]:
         """Tell who is signed in."""
         return "you"
 
-    running = uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="error"))
+    app = server.streamable_http_app()
+    if takes_documents:
+        metadata = build_metadata(auth.issuer_url, None, ClientRegistrationOptions(), RevocationOptions())
+        metadata.client_id_metadata_document_supported = True
+        metadata.token_endpoint_auth_methods_supported = ["none"]
+        answer = JSONResponse(metadata.model_dump(mode="json", exclude_none=True))
+        app.router.routes.insert(0, Route("/.well-known/oauth-authorization-server", lambda _: answer))
+    running = uvicorn.Server(uvicorn.Config(app, log_level="error"))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [bound]})
     thread.start()
     try:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from dragoman.interpreter.schema.validation import check_arguments, check_definition
     from dragoman.interpreter.stream import StreamTranslator
     from dragoman.interpreter.translate import translate_request
+    from dragoman.interpreter.translation import Translation
     from dragoman.library import McpServer
     from dragoman.tools import RunContext, ToolFailure, tool
 
@@ -76,6 +77,7 @@ _MODULES = {
     "ToolChoice": "core.request",
     "ToolFailure": "tools",
     "ToolResult": "core.parts",
+    "Translation": "interpreter.translation",
     "check_arguments": "interpreter.schema.validation",
     "check_definition": "interpreter.schema.validation",
     "choice_from": "interpreter.core_request",
@@ -111,6 +113,7 @@ __all__ = [  # noqa: RUF022  grouped by what they are for
     "translate_response",
     "translate_error",
     "StreamTranslator",
+    "Translation",
     "Context",
     "Call",
     "Loss",

@@ -88,10 +88,7 @@ class ServerTable(Table, frozen=True):
     limits: ClientLimits = ClientLimits()
     retries: RetriesTable = RetriesTable()
     hold: float = 10.0
-    """Seconds to wait for the first event of an upstream stream before the response headers are sent.
-
-    Until then a failed upstream request can still be retried or answered with an HTTP error status.
-    """
+    """Seconds to wait for the first event of a stream before the headers are sent; until then it can be retried."""
     heartbeat: float = 15.0
     drain: float = 0.0
     """Seconds for which connections are still accepted after `/ready` has turned false."""
@@ -99,6 +96,8 @@ class ServerTable(Table, frozen=True):
     """Seconds that open responses have to finish when the server shuts down."""
     max_choices: Annotated[int, Meta(ge=1)] = 8
     """How many choices (`n`, `candidateCount`) a request may ask for at a target that generates one per request."""
+    translate: bool = False
+    """Serve `POST /v1/translate`, which translates documents without an upstream."""
     log: str = "stderr"
     """Where the log line of each exchange is written: "stderr", "off", or a file path."""
     log_format: Literal["auto", "json", "text"] = "auto"

@@ -19,7 +19,7 @@ ELSEWHERE = {
     "cli/chat/__init__.py": {"chat": "the verb `dragoman chat`, not the dialect"},
     "cli/chat/session.py": {"chat": "the verb, in the log"},
     "cli/chat/terminal.py": {"chat": "the verb, as the name of a thread"},
-    "cli/job.py": {"messages": "the core field, not the dialect"},
+    "interpreter/job.py": {"messages": "the core field, not the dialect"},
     "interpreter/core_request.py": {"messages": "the core field, not the dialect"},
 }
 """The files outside that may have a dialect's name as a string, and why."""
@@ -52,6 +52,7 @@ MORE_FILES = {
     "chat": {
         "reasoning_details": "OpenRouter's list of reasoning, which no other API has",
         "thinking_forms": "those servers take thinking in many forms, which few requests have",
+        "searches": "a web search is a member of the request, which few requests have",
         "servers": "many vendors and programs implement this API, each with deviations of its own",
         "wire_reply": "replies of many compatible servers: `response` and `decoder` read them, and no request does",
     },

@@ -30,7 +30,7 @@ calls = []
 
 def note(frame, event, argument):
     if event == "call" and frame.f_code.co_filename.startswith(root) and not is_resumed(frame):
-        calls.append((time.time(), frame.f_code.co_filename[len(root) + 1:]))
+        calls.append((time.time(), threading.get_ident(), frame.f_code.co_filename[len(root) + 1:]))
 
 def is_resumed(frame):
     # How often a coroutine waits depends on the machine's load; the argument of RESUME is 0 at the start of a function.
@@ -71,8 +71,8 @@ GEMINI_BODY = {
 
 
 @pytest.fixture(scope="module")
-def walk(tmp_path_factory) -> list[str]:
-    """The file of each call, in order, while a Chat request is answered by a Gemini upstream for the first time."""
+def walk(tmp_path_factory) -> dict[int, list[str]]:
+    """The files of the calls of each thread, in order, while a Chat request is answered by a Gemini upstream for the first time."""
     folder = tmp_path_factory.mktemp("walk")
     port, calls, config = free_port(), folder / "calls.json", folder / "dragoman.toml"
     with ExitStack() as stack:
@@ -85,12 +85,17 @@ def walk(tmp_path_factory) -> list[str]:
         )
         start_process(stack, TRACED, str(PACKAGE), str(calls), "dragoman", "serve", "--config", str(config))
         wait_for(f"http://127.0.0.1:{port}/health")
+        time.sleep(0.2)  # The check of the health ends a moment later, too.
         start = time.time()
         answer = ask(f"http://127.0.0.1:{port}/v1/chat/completions", json.dumps(BODY).encode())
         assert b"get_weather" in answer
         time.sleep(0.2)  # The log line is written a moment later.
         end = time.time()
-    return [file for at, file in json.loads(calls.read_bytes()) if start <= at <= end]
+    threads: dict[int, list[str]] = {}
+    for at, thread, file in json.loads(calls.read_bytes()):
+        if start <= at <= end:
+            threads.setdefault(thread, []).append(file)
+    return threads
 
 
 def start_process(stack: ExitStack, program: str, *arguments: str) -> None:
@@ -155,7 +160,7 @@ def wait_for(url: str) -> None:
 
 
 def test_a_request_is_followed_in_few_files(walk):
-    files = dict.fromkeys(walk)
+    files = {file for calls in walk.values() for file in calls}
     lines = sum((PACKAGE / file).read_text(encoding="utf-8").count("\n") for file in files)
     assert (len(files) <= MOST_FILES, lines <= MOST_LINES) == (True, True), f"{len(files)} files, {lines} lines"
 
@@ -166,4 +171,5 @@ def count_changes(walk: list[str]) -> int:
 
 
 def test_a_request_changes_packages_seldom(walk):
-    assert count_changes(walk) <= MOST_CHANGES
+    # Where the calls of two threads meet depends on the machine's load.
+    assert sum(map(count_changes, walk.values())) <= MOST_CHANGES

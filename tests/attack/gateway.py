@@ -32,6 +32,7 @@ kind = "simulator"
 {upstream}
 
 [models]
+{models}
 "*" = "simulator/*"
 
 [sessions]
@@ -132,12 +133,12 @@ def run_thread(work, stopped: threading.Event) -> Generator[None]:
 
 @contextlib.contextmanager
 def run_gateway(
-    limits: str = "", server: str = "", tables: str = "", *options: str, upstream: str = ""
+    limits: str = "", server: str = "", tables: str = "", *options: str, upstream: str = "", models: str = ""
 ) -> Generator[Gateway]:
     """Run `dragoman serve` while the block runs, with more lines of configuration."""
     with TemporaryDirectory() as directory:
         config = Path(directory) / "dragoman.toml"
-        texts = {"limits": limits, "server": server, "tables": tables, "upstream": upstream}
+        texts = {"limits": limits, "server": server, "tables": tables, "upstream": upstream, "models": models}
         config.write_text(CONFIG.format(key=KEY, directory=directory, **texts))
         with processes.serve(Path(directory), "--config", str(config), *options) as command:
             yield Gateway(command)

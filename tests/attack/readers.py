@@ -18,8 +18,19 @@ _EVENT = {
 }
 _EVENTS = f"data: {json.dumps(_EVENT)}\n\n".encode() * 20
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
-_BODY = {"model": "upstream/m", "stream": True, "max_tokens": 9, "messages": [{"role": "user", "content": "hello"}]}
-_SECONDS = 9
+_CHAT = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "hello"}]}
+_REQUESTS = {
+    "passed through": ("/v1/chat/completions", _CHAT),
+    "forwarded": ("/upstreams/upstream/v1/chat/completions", _CHAT),
+    "translated to Messages": ("/v1/messages", {**_CHAT, "max_tokens": 9}),
+    "translated to Responses": ("/v1/responses", {"model": "m", "stream": True, "input": "hello", "store": False}),
+    "translated to Gemini": (
+        "/v1beta/models/m:streamGenerateContent?alt=sse",
+        {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]},
+    ),
+}
+_SECONDS = 4
+_FIRST_BYTES = 4096
 
 
 @contextmanager
@@ -53,20 +64,33 @@ def run_upstream() -> Generator[int]:
 
 
 def attack(scale: int) -> list[Measure]:
-    """Open streams of both kinds, passed through and translated, and read nothing."""
-    count, measures = 20 * scale, list[Measure]()
-    body = json.dumps(_BODY).encode()
-    for name, path in (("passed through", "/v1/chat/completions"), ("translated", "/v1/messages")):
+    """Open streams of each kind and read nothing."""
+    count, measures, wrong = 40 * scale, list[Measure](), list[str]()
+    for name, (path, members) in _REQUESTS.items():
+        body = json.dumps(members).encode()
         with run_upstream() as port:
             tables = f'[upstreams.upstream]\nkind = "openai"\nbase_url = "http://127.0.0.1:{port}/v1"\n'
-            with run_gateway(tables=tables) as gateway:
+            with run_gateway(tables=tables, models='m = "upstream/m"') as gateway:
+                request = render_head(gateway, len(body), path) + body
+                with gateway.connect() as client:  # the first request loads what all need
+                    client.sendall(request)
+                    if b"word word" not in _read(client):
+                        wrong.append(name)
                 before, clients = gateway.memory, [gateway.connect() for _ in range(count)]
                 for client in clients:
                     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                    client.sendall(render_head(gateway, len(body), path) + body)
+                    client.sendall(request)
                 time.sleep(_SECONDS)
                 grown = (gateway.memory - before) / count / 1e3
                 for client in clients:
                     client.close()
-        measures.append(Measure(f"memory for a stalled reader of a stream that is {name}", grown, 512, "KB"))
-    return measures
+        measures.append(Measure(f"memory for a stalled reader of a stream that is {name}", grown, 256, "KB"))
+    return [*measures, Measure("streams without the text of the upstream", len(wrong), 0, detail=str(wrong))]
+
+
+def _read(client: socket.socket) -> bytes:
+    """Read the first bytes of a stream."""
+    received = b""
+    while len(received) < _FIRST_BYTES and (chunk := client.recv(1 << 16)):
+        received += chunk
+    return received

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from dragoman.cli import batch
 from dragoman.cli.batch import run_batch, run_line
+from dragoman.interpreter import job_object
 from dragoman.interpreter.errors import translate_error
 
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 50, "seed": 7}
@@ -184,7 +184,7 @@ def test_an_unexpected_exception_is_an_internal_problem(monkeypatch):
     def broken(job):
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(batch, "perform", broken)
+    monkeypatch.setattr(job_object, "perform", broken)
     result = run_line(json.dumps(ASK).encode())
     assert result == {
         "id": "a",
@@ -251,6 +251,14 @@ def test_strict_mode_errors_name_the_reply():
     assert work(line)["problem"]["message"].startswith(
         "strict mode: the reply cannot be translated without loss: dropped "
     )
+
+
+def test_strict_mode_rejects_the_losses_of_a_stream():
+    event = {"candidates": [{"content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}], "modelStatus": "s"}
+    sse = f"data: {json.dumps(event)}\n\n"
+    line = {"op": "stream", "from": "gemini", "to": "chat", "sse": sse}
+    assert [loss["where"] for loss in work(line)["losses"]] == ["/modelStatus"]
+    assert "the stream cannot be translated without loss" in work(line | {"strict": True})["problem"]["message"]
 
 
 PRETTY = json.dumps(HELLO | {"messages": [{"role": "user", "content": "a\nb\r\u2028\u2029\x85\x0b\x0c\x1c"}]}, indent=2)

@@ -53,6 +53,10 @@ The client's name for a model is mapped to another model of its own dialect, whi
 | thinking settings and effort | ≈ | ≈ | ≈ | ≈ |
 | effort with tools, where the model takes tools only without | ≈ | ✓ | ✓ | ✓ |
 | forced tool choice | ≈ | ✓ | ≈ | ✓ |
+| log probabilities, `logit_bias`, `prediction`, at a model that reasons | ∅ | ∅ | | |
+| encrypted reasoning (`include`), at a model that does not reason | | ∅ | | |
+| cache marks and options, at a model that has none | ∅ | ∅ | ✓ | |
+| calls without a signature, at Gemini 3 and newer | | | | ≈ |
 | reasoning member that a Chat-compatible server requires | ✓ | | | |
 | members that a Chat-compatible server refuses | ∅ | | | |
 | calls and results without ids, at another vendor's model | ≈ | ≈ | ≈ | ≈ |

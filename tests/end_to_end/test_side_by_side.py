@@ -93,6 +93,12 @@ def test_our_program_is_never_the_longest():
         assert count_lines(FOLDER / "dragoman" / f"{job}.py") <= min(others), job
 
 
+def test_every_program_has_the_format_of_ruff():
+    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--check", str(FOLDER)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stdout
+
+
 def test_no_program_uses_semicolons():
     assert not [path for path in PROGRAMS if re.search(r";\s*$|; ", path.read_text(encoding="utf-8"), re.MULTILINE)]
 

@@ -25,6 +25,7 @@ from dragoman.gateway.upstream_call import UpstreamClient
 from dragoman.interpreter.choices import SeveralChoices
 from dragoman.interpreter.translate import translate_request
 from dragoman.server.services import LARGE_BODY_PROCESS
+from dragoman.sessions.signatures import SignatureRow
 
 MODELS = {"chat": "gpt-5.4", "responses": "gpt-5.4", "messages": "claude-opus-4-8", "gemini": "gemini-3-flash"}
 WEATHER = Path(__file__).parents[2].joinpath("examples/weather.chat.json").read_bytes()
@@ -116,17 +117,18 @@ def test_several_choices_are_asked_of_the_caller(run):
 
 
 class _Table:
-    """Has a signature for one call, and records what is looked up."""
+    """Has signatures of some calls, and records what is looked up."""
 
-    def __init__(self) -> None:
+    def __init__(self, saved=None) -> None:
         self.asked = []
+        self._saved = saved or {}
 
     async def has_any(self, owner):
         return True
 
     async def find(self, owner, ids):
         self.asked += ids
-        return {}
+        return self._saved
 
 
 def test_signatures_that_the_translation_needs_are_looked_up_once(run):
@@ -146,6 +148,29 @@ def test_signatures_that_the_translation_needs_are_looked_up_once(run):
 
     run(work)
     assert table.asked == ["call_1"]
+
+
+def test_signatures_recorded_for_another_vendor_are_removed_from_a_request_of_the_targets_dialect(run):
+    signature = "c2lnbmVkIGJ5IGdvb2dsZQ=="
+    table = _Table({"call_1": {"digest": SignatureRow("google", signature)}})
+
+    async def work(bodies):
+        made = {"type": "tool_use", "id": "call_1", "name": "f", "input": {}}
+        thinking = {"type": "thinking", "thinking": "Hm.", "signature": signature}
+        history = [
+            {"role": "user", "content": "hello"},
+            {"role": "assistant", "content": [thinking, made]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_1", "content": "1"}]},
+        ]
+        request, target = build_request("messages", messages=history), build_target("messages")
+        ours = await build_client(bodies, SignatureStore(table)).translate(request, target)
+        expected = await UpstreamClient(None, SignatureStore(table)).translate(request, target)
+        assert (ours.call, ours.losses) == (expected.call, expected.losses)
+        assert signature.encode() not in ours.call.body
+        (loss,) = ours.losses
+        assert "signed by google" in loss.what
+
+    run(work)
 
 
 def test_a_process_that_dies_is_replaced(run):

@@ -276,9 +276,11 @@ def test_a_rest_is_not_waited_for(run, rest):
     async def handler(exchange: Exchange) -> None:
         exchange.start(200, {})
         await exchange.write(b"x")
-        await exchange.write(rest)
-        await exchange.wait_disconnected()
-        left.set()
+        try:
+            await exchange.write(rest)
+            await exchange.wait_disconnected()
+        finally:
+            left.set()
 
     async def steps(client: Client) -> None:
         async with listen(handler, grace=0.1) as server:
@@ -296,9 +298,10 @@ def test_drain_aborts_a_connection_whose_reading_is_paused(run, monkeypatch):
 
     async def handler(exchange: Exchange) -> None:
         exchange.start(200, {})
-        await exchange.write(bytes(3 << 20))
-        await exchange.wait_disconnected()
-        left.set()
+        try:
+            await exchange.write(bytes(3 << 20))
+        finally:
+            left.set()
 
     async def steps(client: Client) -> None:
         async with listen(handler, grace=0.1) as server:

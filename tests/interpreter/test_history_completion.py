@@ -79,11 +79,12 @@ GAPS = [
         "gemini",
         "other",
         (
-            '{"role":"model","parts":[{"function_call":{"name":"f"}},{"functionCall":{"name":"g"}}]},'
+            '{"role":"model","parts":[{"function_call":{"name":"f"},"thoughtSignature":"eA=="},{"functionCall":{"name":"g"}}]},'
             '{"role":"user","parts":[{"functionResponse":{"name":"g"}},{"function_response":{"name":"f"}}]}'
         ),
         (
-            f'{{"role":"model","parts":[{{"function_call":{{"name":"f","id":"{A}"}}}},{{"functionCall":{{"name":"g","id":"{B}"}}}}]}},'
+            f'{{"role":"model","parts":[{{"function_call":{{"name":"f","id":"{A}"}},"thoughtSignature":"eA=="}},'
+            f'{{"functionCall":{{"name":"g","id":"{B}"}}}}]}},'
             f'{{"role":"user","parts":[{{"functionResponse":{{"name":"g","id":"{B}"}}}},'
             f'{{"function_response":{{"name":"f","id":"{A}"}}}}]}}'
         ),

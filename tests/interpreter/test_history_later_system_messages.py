@@ -7,7 +7,7 @@ from msgspec import structs
 
 from dragoman.core.parts import Inline, Media, Text, ToolCall, ToolResult
 from dragoman.dialects.record import Call
-from dragoman.interpreter.adaptation import traits_for
+from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.history import arrange_turns
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.translate import translate_request
@@ -24,7 +24,7 @@ IMAGE = Media(kind="image", media_type="image/png", source=Inline("AA"))
 def turns(*messages, model="claude-opus-5"):
     ledger = Ledger({})
     placed = [structs.replace(message, where=f"/{index}") for index, message in enumerate(messages)]
-    return arrange_turns(placed, traits_for("messages", model), ledger), loss_pointers(ledger)
+    return arrange_turns(placed, Adaptation(traits_for("messages", model), ledger, "")), loss_pointers(ledger)
 
 
 @pytest.mark.parametrize(

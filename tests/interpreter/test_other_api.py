@@ -20,6 +20,13 @@ ROWS = [
     ("chat", "gpt-5.4", {"reasoning_effort": "low"}, False),
     ("chat", "gpt-5.4", CHAT_TOOLS, False),
     ("chat", "gpt-5.2", {**CHAT_TOOLS, "reasoning_effort": "low"}, False),
+    ("chat", "gpt-5.5", CHAT_TOOLS, False),
+    ("chat", "gpt-5.6", CHAT_TOOLS, True),
+    ("chat", "gpt-5.6", {**CHAT_TOOLS, "reasoning_effort": None}, True),
+    ("chat", "gpt-5.6", {**CHAT_TOOLS, "reasoning_effort": "none"}, False),
+    ("chat", "gpt-5.6", {}, False),
+    ("messages", "gpt-6-luna", {"tools": [{"name": "f", "input_schema": PARAMETERS}]}, True),
+    ("gemini", "gpt-6-luna", GEMINI_TOOLS, True),
     ("chat", "gpt-6-astra", CHAT_TOOLS, True),
     ("chat", "gpt-6-astra", {}, False),
     ("messages", "gpt-5.4", {"tools": [{"name": "f", "input_schema": PARAMETERS}]}, False),
@@ -67,9 +74,14 @@ def test_a_body_that_is_not_json_is_left_to_the_translation():
     )
 
 
-@pytest.mark.parametrize(("model", "where"), [("gpt-5.4", "/reasoning_effort"), ("gpt-6-astra", "/tools")])
-def test_the_loss_names_the_field_that_needs_the_other_api(model, where):
-    loss = report_other_api(
-        b'{"tools":[],"reasoning_effort":"low"}', dialect_named("chat"), traits_for("chat", model), "x"
-    )
+@pytest.mark.parametrize(
+    ("model", "body", "where"),
+    [
+        ("gpt-5.4", b'{"tools":[],"reasoning_effort":"low"}', "/reasoning_effort"),
+        ("gpt-6-astra", b'{"tools":[],"reasoning_effort":"low"}', "/tools"),
+        ("gpt-5.6", b'{"tools":[]}', "/tools"),
+    ],
+)
+def test_the_loss_names_the_field_that_needs_the_other_api(model, body, where):
+    loss = report_other_api(body, dialect_named("chat"), traits_for("chat", model), "x")
     assert (loss.where, loss.grade, loss.kind) == (where, "informational", "approximated")

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from dragoman.cli.job import TranslationJob, open_stream, perform
 from dragoman.core.parts import Signature, Text, ToolCall, ToolResult
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
 from dragoman.interpreter.chunks import ChunkReader, read_chunks
 from dragoman.interpreter.ids import alias_id
+from dragoman.interpreter.job import TranslationJob, open_stream, perform
 from dragoman.interpreter.pairing import add_ids, find_call_id, identify_parts
 from dragoman.interpreter.signature_recorder import digest_call
 from dragoman.interpreter.translate import translate_request

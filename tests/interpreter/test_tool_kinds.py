@@ -8,6 +8,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool, ToolChoice
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
+from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.tool_kinds import find_choice, find_counterpart, has_name, list_settings
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import NEWEST, encode
@@ -49,7 +50,7 @@ def native(dialect, body):
 )
 @pytest.mark.parametrize("dialect", ["responses", "messages", "gemini", "chat"])
 def test_a_vendors_tool_is_written_as_the_targets_own(body, forms, dialect):
-    found = find_counterpart(native("elsewhere", body), dialect)
+    found = find_counterpart(native("elsewhere", body), traits_for(dialect, "any"))
     if dialect not in forms:
         assert found is None
         return
@@ -69,11 +70,11 @@ def test_a_vendors_tool_is_written_as_the_targets_own(body, forms, dialect):
     ],
 )
 def test_a_tool_of_only_one_vendor_has_no_counterpart(body):
-    assert find_counterpart(native("elsewhere", body), "gemini") is None
+    assert find_counterpart(native("elsewhere", body), traits_for("gemini", "any")) is None
 
 
 def test_a_tool_whose_type_is_no_value_at_all_has_no_counterpart():
-    assert find_counterpart(NativeTool(dialect="elsewhere", raw=b'{"type":1e999}'), "gemini") is None
+    assert find_counterpart(NativeTool(dialect="elsewhere", raw=b'{"type":1e999}'), traits_for("gemini", "any")) is None
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,7 @@ def test_fields_of_a_native_tool_are_known_by_their_pointer(body, settings):
 UNKNOWN = {
     "messages": {"type": "novel_20300101", "name": "novel"},
     "responses": {"type": "novel"},
-    "gemini": {"novelTool": {}},
+    "gemini": {"novelTool": {}, "otherTool": {}},
 }
 
 
@@ -142,7 +143,7 @@ def test_a_tool_of_an_unknown_type_passes_at_its_vendor_and_is_a_material_loss_t
         assert translation.losses == ()
         return
     (loss,) = [loss for loss in translation.losses if loss.where.startswith("/tools")]
-    kind = UNKNOWN[source].get("type", "novelTool")
+    kind = UNKNOWN[source].get("type", "novelTool, otherTool")
     assert (loss.what, loss.grade) == (f"the target has no such kind of tool: {kind}", "material")
     with pytest.raises(Problem, match=kind) as caught:
         translate_request(call, source, target, model=NEWEST[target], strict=True)

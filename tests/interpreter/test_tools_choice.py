@@ -118,6 +118,14 @@ def test_without_tools_there_is_nothing_to_choose():
     assert chosen("chat", ToolChoice(mode="auto", names=("red",)), ()) == (None, (), [GONE], [])
 
 
+@pytest.mark.parametrize(("choice", "losses"), [(AUTO, []), (NONE, [GONE]), (REQUIRED, [GONE])])
+def test_gemini_gets_no_choice_without_functions(choice, losses):
+    search = NativeTool(dialect="messages", raw=b'{"type":"web_search_20250305","name":"web_search"}', where="/tools/0")
+    adapted, names, reported, _ = chosen("gemini", choice, (search,))
+    assert (adapted, names) == (None, ())
+    assert [loss for loss in reported if loss[1] == "/tool_choice"] == losses
+
+
 @pytest.mark.parametrize("mode", [None, "auto", "none"])
 @pytest.mark.parametrize("parallel", [None, True, False])
 def test_without_tools_a_choice_that_forces_none_is_implied(mode, parallel):

@@ -16,7 +16,9 @@ TOOL = {"type": "function", "function": {"name": "a"}}
 
 
 def translate(body, source, target, model):
-    translation = translate_request(Call(json.dumps(body).encode(), model), source, target, model=model)
+    translation = translate_request(
+        Call(json.dumps(body).encode(), body.get("model", model)), source, target, model=model
+    )
     return json.loads(translation.call.body), {loss.where: loss.kind for loss in translation.losses}
 
 

@@ -5,7 +5,7 @@ from msgspec import structs
 
 from dragoman.core.parts import Inline, Media, Opaque, Reasoning, Signature, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
-from dragoman.interpreter.adaptation import traits_for
+from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.history import arrange_turns
 from dragoman.interpreter.ids import alias_id
 from dragoman.interpreter.ledger import Ledger
@@ -32,10 +32,17 @@ def result(call_id="a", name="", **more):
     return ToolResult(call_id=call_id, name=name, content=(Text(text="ok"),), where=f"/results/{call_id}", **more)
 
 
+class Unpaired(Adaptation):
+    """Pairing has tests of its own: here calls and results may lack their counterparts."""
+
+    def pair(self, messages):
+        return messages
+
+
 def turns(traits, *messages):
     ledger = Ledger({"result.name": ("/name",)})
     placed = [structs.replace(message, where=message.where or f"/m/{index}") for index, message in enumerate(messages)]
-    return arrange_turns(placed, traits, ledger), loss_pointers(ledger)
+    return arrange_turns(placed, Unpaired(traits, ledger, "")), loss_pointers(ledger)
 
 
 HI, YES, SO = build_message("user", "hi"), build_message("assistant", "yes"), build_message("user", "so")
@@ -342,7 +349,7 @@ def test_what_needs_no_change_is_the_same_object():
         build_message("user", result(), where="/u"),
         build_message("user", IMAGE, where="/i"),
     ]
-    output = arrange_turns(history, CHAT, Ledger({}))
+    output = arrange_turns(history, Adaptation(CHAT, Ledger({}), ""))
     assert all(after is before for after, before in zip(output, history, strict=True))
 
 

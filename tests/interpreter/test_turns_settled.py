@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.core.parts import ToolCall, ToolResult
-from dragoman.interpreter.adaptation import traits_for
+from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.history import arrange_turns
 from dragoman.interpreter.ledger import Ledger
 from interpreter.workbench import build_message
@@ -19,7 +19,7 @@ CALL, RESULT = (
 @pytest.mark.parametrize("messages", [[USER], [SYSTEM, USER], [USER, ASSISTANT, USER], [SYSTEM, USER, ASSISTANT, USER]])
 def test_texts_that_alternate_and_end_with_the_user_pass_as_they_are(dialect, messages):
     ledger = Ledger({})
-    turns = arrange_turns(messages, traits_for(dialect, ""), ledger)
+    turns = arrange_turns(messages, Adaptation(traits_for(dialect, ""), ledger, ""))
     assert all(new is old for new, old in zip(turns, messages, strict=True))
     assert ledger.losses() == ()
 
@@ -27,12 +27,13 @@ def test_texts_that_alternate_and_end_with_the_user_pass_as_they_are(dialect, me
 def test_messages_are_repaired_only_where_calls_and_results_are_not_in_pairs():
     request = []
 
-    def repair(messages):
-        request.append(messages)
-        return [USER]
+    class Repair(Adaptation):
+        def pair(self, messages):
+            request.append(messages)
+            return [USER]
 
-    claude = traits_for("messages", "claude-opus-5")
-    assert arrange_turns([USER, CALL, RESULT], claude, Ledger({}), pair=repair) == (USER, CALL, RESULT)
+    claude = Repair(traits_for("messages", "claude-opus-5"), Ledger({}), "")
+    assert arrange_turns([USER, CALL, RESULT], claude) == (USER, CALL, RESULT)
     assert not request
-    assert arrange_turns([USER, CALL, USER], claude, Ledger({}), pair=repair) == (USER,)
+    assert arrange_turns([USER, CALL, USER], claude) == (USER,)
     assert request == [[USER, CALL, USER]]

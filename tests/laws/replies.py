@@ -22,8 +22,10 @@ INCIDENTAL = {
     "/choices/#/message/tool_calls/#/index",
     "/created",
     "/created_at",
+    "/content/#/tool_use_id",
+    "/candidates/#/content/parts/#/toolCall/id",
 }
-"""Fields without meaning for the answer: the index of a choice or call, and the creation time."""
+"""Fields without meaning for the answer: the index of a choice or call, the creation time, the id of a vendor's search."""
 COUNTED_TOGETHER = {"/usage/output_tokens", "/usage/completion_tokens"}
 """Gemini counts them without reasoning tokens, and has a total of all."""
 _OFTEN = 2

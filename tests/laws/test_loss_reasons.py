@@ -75,9 +75,9 @@ def test_a_tool_that_the_client_runs_is_not_reported_as_the_vendors(source, tool
 
 
 def test_a_setting_of_a_vendors_tool_is_reported_as_untranslated():
-    tool = {"type": "web_search_20250305", "name": "web_search", "max_uses": 2}
+    tool = {"type": "web_search_20250305", "name": "web_search", "blocked_domains": ["a.org"]}
     losses = find_losses("messages", ask("messages", tools=[tool]), "responses")
-    assert find_reason(losses, "/tools/0/max_uses") == "the target's web search has no such setting"
+    assert find_reason(losses, "/tools/0/blocked_domains") == "the target's web search has no such setting"
 
 
 def thought(source: str, signature: str | None) -> tuple[str, dict[str, Any]]:

@@ -8,9 +8,13 @@ import pytest
 from conformance.recordings import replies
 from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
+from dragoman.core.request import Request
 from dragoman.dialects.record import Call
+from dragoman.interpreter.adaptation import traits_for
+from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
+from dragoman.interpreter.tool_kinds import find_tool_for
 from dragoman.interpreter.translate import translate_request
 from laws.documents import DIALECTS, MODELS, requests
 from shelf import needs_shelf
@@ -23,8 +27,14 @@ def other_dialects(source: str) -> list[str]:
     return [name for name in DIALECTS if name != source]
 
 
+def ask_for_search(client: str) -> Context:
+    """Return the context of a client that declares a web search, as one whose replies have searches does."""
+    tool = find_tool_for("search", traits_for(client, MODELS[client]))
+    return Context(request=Request(model="m", messages=(), tools=(tool,) if tool is not None else ()))
+
+
 def translate_stream(body: bytes, source: str, client: str) -> Sequence[Loss]:
-    translator = StreamTranslator(source, client)
+    translator = StreamTranslator(source, client, ask_for_search(client))
     translator.feed(body)
     translator.close()
     return translator.losses
@@ -38,7 +48,7 @@ def report_replies(*, streamed: bool) -> Reports:
                     if streamed:
                         yield translate_stream(reply.body, source, client)
                     else:
-                        yield translate_response(reply.body, source, client).losses
+                        yield translate_response(reply.body, source, client, ask_for_search(client)).losses
                 except Problem:
                     continue  # the client gets an error
 

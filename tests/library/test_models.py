@@ -130,6 +130,12 @@ def test_a_wrong_address_is_a_problem_that_says_what_is_wrong(endpoint, words):
         Agent(endpoint).run_sync("Hello")
 
 
+@pytest.mark.parametrize("model", [7, None, object()])
+def test_what_can_be_no_model_is_refused_when_the_agent_is_made(model):
+    with pytest.raises(TypeError, match="the model of an agent is a name, an object with base_url and api_key, or a"):
+        Agent(model)
+
+
 def test_reading_the_text_or_output_of_a_failed_run_raises_its_problem():
     with in_thread() as simulator:
         endpoint = ModelEndpoint(base_url=f"{simulator.base_url}/nowhere", model="gpt-5.2", api_key="k")

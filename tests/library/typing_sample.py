@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from typing import TypedDict, assert_type
+from typing import Literal, TypedDict, assert_type
 
 import msgspec
 from anthropic import Anthropic
@@ -59,6 +59,8 @@ async def check() -> None:
     assert_type(Agent(Anthropic()).run_sync("H").output, str)
     assert_type(Agent("m", output_type=list[Report]).run_sync("Hello").output, list[Report])
     assert_type(Agent("m", output_type=int), Agent[int])
+    assert_type(Agent("m", output_type=Report | ReportModel).run_sync("Hello").output, Report | ReportModel)
+    assert_type(Agent("m", output_type=Literal["sun", "rain"]).run_sync("Hello").output, Literal["sun", "rain"])
     assert_type((await Agent("m", output_type=Report).run("Hello", deps=Database())).output, Report)
     assert_type(Agent("m", output_type=Report).conversation("trip"), AgentConversation[Report])
     assert_type((await Agent("m", output_type=Report).conversation().run("Hello")).output, Report)

@@ -112,12 +112,14 @@ TWO_BLOCKS = '{"content":[{"type":"text","text":"hello"},{"type":"text","text":"
         (texts("hello"), {"content": "hello"}, ["hello"]),
         (texts("hello"), {"content": texts("hello")}, ["hello"]),
         (texts("a", "b"), {"content": texts("a", "b")}, ["a", "b"]),
-        (texts("hello"), {"content": texts("hello", "b")}, ["hello", TWO_BLOCKS]),
+        (texts("hello"), {"content": texts("hello", "b")}, [TWO_BLOCKS]),
         (texts('```json\n{"a": 1}\n```'), {"a": 1}, ['{"a":1}']),
         (texts("x", '{"b": 2}'), {"result": ["x", {"b": 2}]}, ["x", '{"b": 2}']),
-        (texts("x"), {"result": ["x", "y"]}, ["x", '{"result":["x","y"]}']),
-        (texts("x"), {"result": "x", "more": 1}, ["x", '{"result":"x","more":1}']),
-        (texts("1"), [1, 2], ["1", "[1,2]"]),
+        (texts("x"), {"result": ["x", "y"]}, ['{"result":["x","y"]}']),
+        (texts("x"), {"result": "x", "more": 1}, ['{"result":"x","more":1}']),
+        (texts("x", "[1]"), {"a": "x", "b": {"c": [1]}}, ['{"a":"x","b":{"c":[1]}}']),
+        (texts("x", "see"), {"a": "x", "b": 1}, ["x", "see", '{"a":"x","b":1}']),
+        (texts("1"), [1, 2], ["[1,2]"]),
     ],
 )
 def test_structured_output_is_kept_and_not_repeated(blocks, structured, result):

@@ -34,6 +34,7 @@ class Upstream(NamedTuple):
 
 UPSTREAMS = {
     "gemini": Upstream("gemini", "gemini-3.8-flash", "gemini"),
+    "gemini-2.5": Upstream("gemini", "gemini-2.5-flash", "gemini"),
     "anthropic": Upstream("anthropic", "claude-opus-4-8", "messages"),
     "chat": Upstream("openai", "gpt-5.2", "chat", "/v1"),
     "responses": Upstream("openai-responses", "gpt-5.2", "responses", "/v1"),
@@ -52,6 +53,8 @@ class Stage:
         self.outside = outside
         self.folder = folder
         self.home = home
+        self.errors = ""
+        """What the last program wrote to standard error."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -77,6 +80,7 @@ class Stage:
             check=False,
         )
         assert not done.returncode, f"{done.stdout}\n{done.stderr}"
+        self.errors = done.stderr
         return done.stdout
 
 
@@ -103,7 +107,7 @@ def _configure(simulated: str, models: Mapping[str, str], log: Path) -> str:
     lines = ["[server]", 'listen = "127.0.0.1:0"', f'log = "{log}"']
     for name, upstream in UPSTREAMS.items():
         place = f'base_url = "{simulated}{upstream.path}"'
-        lines += [f"[upstreams.{name}]", f'kind = "{upstream.kind}"', place, 'api_key = "any"']
+        lines += [f'[upstreams."{name}"]', f'kind = "{upstream.kind}"', place, 'api_key = "any"']
     lines.append("[models]")
     lines += [f'"{asked}" = "{name}/{UPSTREAMS[name].model}"' for asked, name in models.items()]
     return "\n".join(lines) + "\n"

@@ -35,7 +35,7 @@ class Gateway:
 
     def wait_for_records(self, count: int) -> list[Record]:
         """Return the records once there are `count`: the last may arrive a moment after its response."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while len(self.records) < count and time.monotonic() < deadline:
             time.sleep(0.005)
         return self.records

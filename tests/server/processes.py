@@ -66,10 +66,10 @@ def serve(directory: Path, *options: str, **environment: str) -> Generator[Comma
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def until(true: Callable[[], Any], seconds: float = 20) -> Any:
-    """Wait for what another process does; fail if it does not."""
+def until(true: Callable[[], Any], seconds: float = 60) -> Any:
+    """Wait for what another process does; fail if it does not. Only a test that fails waits so long."""
     end = time.monotonic() + seconds
     while not (found := true()):
-        assert time.monotonic() < end
+        assert time.monotonic() < end, f"not within {seconds} s"
         time.sleep(0.01)
     return found

@@ -18,7 +18,7 @@ KEYS = (
     KeyTable(key="secret-" + "x" * 40 + "-one", name="one"),
     KeyTable(key="secret-" + "x" * 40 + "-two", name="two"),
 )
-PATHS = Paths(DIALECTS.values())
+PATHS = Paths(DIALECTS.values(), translates=True)
 FIXED = [route for route, path in PATHS.fixed_paths.items() if path.operation not in {"health", "ready"}]
 ACTIONS = [
     ("GET", "responses", "", False), ("DELETE", "responses", "", False), ("POST", "responses", "/cancel", False),

@@ -8,6 +8,7 @@ import pytest
 
 from dragoman.simulator import Answer, Call, Fault, Received, Unmet, read_fault
 from dragoman.simulator.apis import SERVERS
+from dragoman.simulator.apis.conversation import AnswerSource
 from dragoman.simulator.runner import Running
 from server.processes import until
 
@@ -26,6 +27,13 @@ STREAMS = {
     "responses": ("/v1/responses", {"model": "gpt-4.1", "input": "Say hello.", "stream": True}),
     "messages": ("/v1/messages", CLAUDE | {"stream": True}),
     "gemini": ("/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse", ASKED),
+}
+
+SEARCHES = {
+    "chat": {"model": "gpt-4o-search-preview"},
+    "responses": {"tools": [{"type": "web_search"}]},
+    "messages": {"tools": [{"type": "web_search_20250305", "name": "web_search"}]},
+    "gemini": {"tools": [{"googleSearch": {}}]},
 }
 
 
@@ -180,6 +188,19 @@ def test_a_script_in_python_answers(simulate):
     assert (refused.status_code, refused.headers["x-dragoman-rule"]) == (400, "script")
     faulty = HELLO | {"messages": [{"role": "user", "content": "fault"}]}
     assert post(running, "/v1/chat/completions", faulty).status_code == 503
+
+
+@pytest.mark.parametrize("api", PATHS)
+def test_a_script_searches_only_if_the_request_declares_a_search(simulate, api):
+    page = AnswerSource(url="https://example.org/", title="Page", quote="hello")
+    running = simulate(script=lambda _received: Answer(text="They say hello.", query="greetings", sources=(page,)))
+    path, body = PATHS[api]
+    refused = post(running, path, body)
+    assert (refused.status_code, refused.headers["x-dragoman-rule"]) == (400, "script")
+    assert "declares no web search" in refused.text
+    found = post(running, path, body | SEARCHES[api])
+    assert found.status_code == 200
+    assert page.url in found.text
 
 
 @pytest.mark.parametrize(

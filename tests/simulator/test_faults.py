@@ -15,6 +15,7 @@ from dragoman.simulator.faults import NAMES, Fault, UnknownFault, read_fault, sp
         ("html", Fault(name="html", status=502, written="html")),
         ("html,status=503", Fault(name="html", status=503, written="html,status=503")),
         ("slow-headers,delay=1", Fault(name="slow-headers", delay=1.0, written="slow-headers,delay=1")),
+        ("cut,after=2,delay=0.5", Fault(name="cut", after=2, delay=0.5, written="cut,after=2,delay=0.5")),
     ],
 )
 def test_a_fault_is_read(written, fault):

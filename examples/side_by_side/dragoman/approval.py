@@ -7,7 +7,9 @@ def delete_file(name: str) -> str:
 
 
 def ask(request):
-    return "allow" if input(f"Run {request.call.name} with {request.call.arguments}? ") == "y" else "deny"
+    answer = input(f"Run {request.call.name} with {request.call.arguments}? ")
+    return "allow" if answer == "y" else "deny"
 
 
-print(Agent("gpt-5.2", tools=[delete_file], approve=ask).run_sync("Delete the file a.txt.").text)
+agent = Agent("gpt-5.2", tools=[delete_file], approve=ask)
+print(agent.run_sync("Delete the file a.txt.").text)

@@ -6,4 +6,5 @@ def get_weather(city: str) -> str:
     return f"Sun in {city}."
 
 
-print(Agent("gpt-5.2", tools=[get_weather]).run_sync("What is the weather in Oslo?").text)
+agent = Agent("gpt-5.2", tools=[get_weather])
+print(agent.run_sync("What is the weather in Oslo?").text)

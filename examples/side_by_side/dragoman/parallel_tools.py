@@ -9,4 +9,5 @@ async def get_weather(city: str) -> str:
     return f"Sun in {city}."
 
 
-print(Agent("gpt-5.2", tools=[get_weather]).run_sync("What is the weather in Oslo and in Rome?").text)
+agent = Agent("gpt-5.2", tools=[get_weather])
+print(agent.run_sync("What is the weather in Oslo and in Rome?").text)

@@ -10,4 +10,5 @@ class Report(BaseModel):
     sky: Literal["sun", "rain"]
 
 
-print(Agent("gpt-5.2", output_type=Report).run_sync("Report the weather in Oslo.").output.sky)
+agent = Agent("gpt-5.2", output_type=Report)
+print(agent.run_sync("Report the weather in Oslo.").output.sky)

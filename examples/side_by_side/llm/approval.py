@@ -12,4 +12,5 @@ def ask(tool, call):
 
 
 model = llm.get_model("gpt-5.2")
-print(model.chain("Delete the file a.txt.", tools=[delete_file], before_call=ask).text())
+chain = model.chain("Delete the file a.txt.", tools=[delete_file], before_call=ask)
+print(chain.text())

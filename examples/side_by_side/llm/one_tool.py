@@ -6,4 +6,5 @@ def get_weather(city: str) -> str:
     return f"Sun in {city}."
 
 
-print(llm.get_model("gpt-5.2").chain("What is the weather in Oslo?", tools=[get_weather]).text())
+model = llm.get_model("gpt-5.2")
+print(model.chain("What is the weather in Oslo?", tools=[get_weather]).text())

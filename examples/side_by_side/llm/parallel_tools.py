@@ -11,7 +11,8 @@ async def get_weather(city: str) -> str:
 
 async def main():
     model = llm.get_async_model("gpt-5.2")
-    print(await model.chain("What is the weather in Oslo and in Rome?", tools=[get_weather]).text())
+    question = "What is the weather in Oslo and in Rome?"
+    print(await model.chain(question, tools=[get_weather]).text())
 
 
 asyncio.run(main())

@@ -6,4 +6,5 @@ def get_weather(city: str) -> str:
     return f"Sun in {city}."
 
 
-print(Agent("openai:gpt-5.2", tools=[get_weather]).run_sync("What is the weather in Oslo?").output)
+agent = Agent("openai:gpt-5.2", tools=[get_weather])
+print(agent.run_sync("What is the weather in Oslo?").output)

@@ -67,24 +67,6 @@ class Statistics(Struct, frozen=True, kw_only=True):
         return (self.usage.input or 0) + (self.usage.output or 0)
 
 
-def add_usage(one: Usage | None, other: Usage | None) -> Usage:
-    """Add the usage of two turns; a count that neither reports stays None."""
-    if one is None or other is None:
-        return one or other or Usage()
-    return Usage(
-        input=_add_counts(one.input, other.input),
-        output=_add_counts(one.output, other.output),
-        cached=_add_counts(one.cached, other.cached),
-        cache_written=_add_counts(one.cache_written, other.cache_written),
-        reasoning=_add_counts(one.reasoning, other.reasoning),
-        searches=_add_counts(one.searches, other.searches),
-    )
-
-
-def _add_counts(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one + (other or 0)
-
-
 CancelMode = Literal["now", "after_turn"]
 
 

@@ -25,7 +25,7 @@ from dragoman.agent.run import Run, RunInput, build_request
 from dragoman.agent.runtime import InProcess, Runtime, WatchedRuntime
 from dragoman.agent.sources import ModelClient, NamedModel, OpenedModel, ToolSource
 from dragoman.agent.steps import RunEnded, Step
-from dragoman.agent.type_variables import OutputT
+from dragoman.agent.type_variables import OutputT, TypeForm
 from dragoman.core import events
 from dragoman.core.losses import Loss
 from dragoman.core.parts import AnyPart
@@ -76,7 +76,7 @@ class Agent(Generic[OutputT]):
         model: Model | str | ModelClient = "",
         executor: Executor | None = None,
         *,
-        output_type: type[OutputT],
+        output_type: TypeForm[OutputT],
         tools: Sequence[AnyTool] = (),
         system: str = "",
         **settings: Unpack[AgentSettings],
@@ -96,6 +96,9 @@ class Agent(Generic[OutputT]):
         A model is a function, a name of the configuration, `upstream/model`, a `ModelEndpoint`, or another object with
         `base_url` and `api_key`; "" is the default.
         """
+        if not isinstance(model, str | ModelClient) and not callable(model):
+            expected = "a name, an object with base_url and api_key, or a function"
+            raise TypeError(f"the model of an agent is {expected}, not {model!r}")
         self._named = NamedModel(model) if isinstance(model, str | ModelClient) else None
         self._sources = tuple(each for each in tools if isinstance(each, ToolSource))
         handlers = [each for each in tools if not isinstance(each, ToolSource)]

@@ -10,7 +10,6 @@ from typing import assert_never
 
 from msgspec import structs
 
-from dragoman.agent.limits import add_usage
 from dragoman.agent.steps import (
     ApprovalAsked,
     CallEnded,
@@ -23,7 +22,7 @@ from dragoman.agent.steps import (
 )
 from dragoman.core import events
 from dragoman.core.parts import Text, ToolCall, ToolResult
-from dragoman.core.response import Usage
+from dragoman.core.response import Usage, add_usage
 from dragoman.core.stream import replay_part
 
 

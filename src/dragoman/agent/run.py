@@ -28,7 +28,7 @@ from dragoman.agent.history import (
     summarise_messages,
     unfold_turns,
 )
-from dragoman.agent.limits import Control, Statistics, StoppedError, StopReason, add_usage
+from dragoman.agent.limits import Control, Statistics, StoppedError, StopReason
 from dragoman.agent.model import stream_events, wrap_errors
 from dragoman.agent.request_tools import (
     add_tools,
@@ -42,7 +42,7 @@ from dragoman.agent.steps import CallEnded, Compacted, GuardedRecorder, RunEnded
 from dragoman.core.parts import AnyPart, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, count_leading_systems
-from dragoman.core.response import Finish, Response
+from dragoman.core.response import Finish, Response, add_usage
 from dragoman.core.stream import replay
 from dragoman.tools import Execution
 from dragoman.tools.handler import qualify_name

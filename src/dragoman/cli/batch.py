@@ -7,14 +7,9 @@ Out: `{"id", "ok": true, "result", "sse"?, "losses"}` or `{"id", "ok": false, "p
 import re
 from typing import Any, BinaryIO
 
-import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
-
-from dragoman.cli.choices import CORE, OPERATIONS, targets_of
-from dragoman.cli.job import TranslationJob, open_stream, perform
 from dragoman.core.losses import Strict
 from dragoman.core.problems import Problem
-from dragoman.dialects.registry import DIALECTS
+from dragoman.interpreter.job_object import read_job, translate_object
 from dragoman.wire import json
 
 _SCALAR = rb'(?:"(?:[^"\\]|\\.)*+"|[-+.\w]++)'
@@ -23,25 +18,6 @@ _EARLY_ID = re.compile(rb'\s*+\{\s*+%b"id"\s*+:\s*+(?P<id>%b)\s*+[,}]' % (_MEMBE
 _ID_SEARCH_LIMIT = 4096
 _LINE_BREAKS = {character.encode(): f"\\u{ord(character):04x}".encode() for character in "\x85\u2028\u2029"}
 """Characters that JSON allows in a string and that some readers take for the end of a line, and their escapes."""
-
-
-class Line(Struct, rename={"operation": "op", "source": "from", "target": "to"}):
-    """One line of input: a document and how to translate it."""
-
-    operation: str
-    source: str
-    target: str
-    id: Any = None
-    model: str | None = None
-    status: int | None = None
-    stream: bool = False
-    strict: Strict = False
-    body: Raw | UnsetType = UNSET
-    sse: str | UnsetType = UNSET
-    request: Raw | UnsetType = UNSET
-
-
-_LINE = msgspec.json.Decoder(Line)
 
 
 def run_batch(lines: BinaryIO, results: BinaryIO, *, strict: Strict) -> int:
@@ -66,9 +42,9 @@ def run_line(line: bytes, *, strict: Strict = False) -> dict[str, Any]:
     """Translate one line and return its result object."""
     identifier: Any = None
     try:
-        work = json.decode_with(_LINE, line)
+        work = read_job(line)
         identifier = work.id
-        return {"id": identifier, "ok": True, **_translate_line(work, strict=strict or work.strict)}
+        return {"id": identifier, "ok": True, **translate_object(work, strict=strict)}
     except json.Malformed as error:
         return _build_failure(
             _find_line_id(line, identifier), Problem("invalid_request", error.message, where=error.where)
@@ -93,60 +69,3 @@ def _find_line_id(line: bytes, identifier: Any) -> Any:
 def _build_failure(identifier: Any, problem: Problem) -> dict[str, Any]:
     shown = {"kind": problem.kind, "message": problem.message, "where": problem.where}
     return {"id": identifier, "ok": False, "problem": shown}
-
-
-def _translate_line(work: Line, *, strict: Strict) -> dict[str, Any]:
-    _check(work)
-    if work.operation == "stream":
-        return _translate_stream(work)
-    if isinstance(work.body, UnsetType):
-        raise Problem("invalid_request", "`body` is required", where="/body")
-    job = TranslationJob(
-        operation=work.operation,  # pyright: ignore[reportArgumentType]  checked above
-        source=work.source,
-        target=work.target,
-        body=_body_bytes(work.body),
-        model=work.model or "",
-        status=work.status or 500,
-        strict=strict,
-        stream=work.stream,
-        request=None if isinstance(work.request, UnsetType) else bytes(work.request),
-    )
-    done = perform(job)
-    result: dict[str, Any] = {
-        "result": Raw(done.body) if json.is_json(done.body) else done.body.decode("utf-8", "replace")
-    }
-    if work.operation == "request" and work.target != CORE:
-        result |= {"model": done.model, "stream": done.stream}
-    if done.status is not None:
-        result |= {"status": done.status, "headers": done.headers}
-    return result | {"losses": done.losses}
-
-
-def _check(work: Line) -> None:
-    for name, value, known in (
-        ("op", work.operation, OPERATIONS),
-        ("from", work.source, DIALECTS),
-        ("to", work.target, targets_of(DIALECTS)),
-    ):
-        if value not in known:
-            raise Problem(
-                "invalid_request", f"unknown {name} {value!r}; use one of {', '.join(known)}", where=f"/{name}"
-            )
-
-
-def _body_bytes(body: Raw) -> bytes:
-    """Return the document of a line; a document that is not JSON (an HTML error page) is passed as a JSON string."""
-    raw = bytes(body)
-    return json.decode(raw).encode() if raw.startswith(b'"') else raw
-
-
-def _translate_stream(work: Line) -> dict[str, Any]:
-    if isinstance(work.sse, UnsetType):
-        raise Problem("invalid_request", "`sse` is required: the text of the stream", where="/sse")
-    request = None if isinstance(work.request, UnsetType) else bytes(work.request)
-    stream = open_stream(work.source, work.target, work.model or "", request)
-    output = stream.feed(work.sse.encode("utf-8", "surrogatepass")) + stream.close()
-    if work.target == CORE:
-        return {"result": Raw(output), "losses": ()}
-    return {"result": None, "sse": output.decode(), "losses": stream.losses}

@@ -26,10 +26,11 @@ _CHUNK = 65_536
 
 def add_to(verbs: "_SubParsersAction[Parser]", *, chosen: bool) -> None:
     """Declare the verb; the dialects of other packages are looked up only if it is the `chosen` verb."""
-    from dragoman.cli.choices import OPERATIONS, sources, targets_of  # noqa: PLC0415  importing the command loads no dialect
+    from dragoman.cli.choices import sources  # noqa: PLC0415  importing the command loads no dialect
+    from dragoman.dialects import DOCUMENTS, list_targets  # noqa: PLC0415
 
     dialects = sources(plugins=chosen)
-    targets = targets_of(dialects)
+    targets = list_targets(dialects)
     parser = verbs.add_parser(
         "translate",
         help="translate a document, or one on each line with --batch",
@@ -39,7 +40,7 @@ def add_to(verbs: "_SubParsersAction[Parser]", *, chosen: bool) -> None:
             "dragoman translate response --from gemini --to messages --request asked.json reply.json -o out.json",
         ),
     )
-    parser.add_argument("operation", nargs="?", choices=OPERATIONS, help="the kind of document")
+    parser.add_argument("operation", nargs="?", choices=DOCUMENTS, help="the kind of document")
     parser.add_argument("file", nargs="?", metavar="FILE", help="the document (default: standard input)")
     parser.add_argument("-o", "--output", metavar="FILE", help="where the result is written (default: standard output)")
     parser.add_argument(
@@ -148,7 +149,7 @@ def print_losses(losses: "tuple[Loss, ...]", form: str) -> None:
 
 
 def _translate_document(options: argparse.Namespace, source: BinaryIO, target: BinaryIO) -> "tuple[Loss, ...]":
-    from dragoman.cli.job import TranslationJob, perform  # noqa: PLC0415  kept light for --help
+    from dragoman.interpreter.job import TranslationJob, perform  # noqa: PLC0415  kept light for --help
 
     body = source.read()
     if not body.strip():
@@ -189,7 +190,8 @@ def _read_request(options: argparse.Namespace) -> bytes | None:
 
 def _translate_stream(options: argparse.Namespace, source: BinaryIO, target: BinaryIO) -> "tuple[Loss, ...]":
     """Translate a stream and flush after each chunk."""
-    from dragoman.cli.job import open_stream  # noqa: PLC0415  kept light for --help
+    from dragoman.interpreter.job import open_stream  # noqa: PLC0415  kept light for --help
+    from dragoman.interpreter.loss_report import reject_losses  # noqa: PLC0415  kept light for --help
 
     by_leaf = options.losses == "leaves"
     stream = open_stream(options.source, options.target, options.model, _read_request(options), by_leaf=by_leaf)
@@ -203,4 +205,6 @@ def _translate_stream(options: argparse.Namespace, source: BinaryIO, target: Bin
         chunk = source.read(_CHUNK)
     target.write(stream.close())
     target.flush()
+    if options.strict:
+        reject_losses(stream.losses, "stream", strict=options.strict)
     return stream.losses

@@ -18,6 +18,18 @@ WAV_AND_MP3 = frozenset({"audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg",
 """Media types of the two audio formats that OpenAI's dialects take."""
 
 
+class RefusedField(Struct, frozen=True):
+    """A field of a request that a model rejects although its API has the field."""
+
+    where: str
+    item: str = ""
+    """The item that it rejects in the list at `where`; "" for the whole field."""
+    while_thinking: bool = False
+    """It rejects the field only while it thinks."""
+    has_effect: bool = True
+    """Without the field the reply of this model is another; otherwise its loss is informational."""
+
+
 class Traits(Struct, frozen=True, kw_only=True):
     """One row: the dialect of a model family and everything that decides how a request to it is rendered."""
 
@@ -102,6 +114,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """How many tools a request may have; a namespace counts once where the target has namespaces."""
     tool_search: bool = False
     """The vendor runs a search for deferred tools."""
+    web_search: bool = True
+    """The vendor's own web search can be declared, if its dialect has one."""
     native_mix: tuple[tuple[str, bytes], ...] = ()
     """Request fields that must be set when they are combined."""
     forced_choice: bool = True
@@ -111,6 +125,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """A subset of the declared tools can be allowed without leaving the others out."""
     allowed_natives: bool = False
     """The list of allowed tools includes the vendor's own (OpenAI): one that is not listed may not be used."""
+    choice_of_functions: bool = False
+    """The tool choice is about functions only, and one without functions is rejected (Gemini)."""
     parallel_switch: bool = False
     parallel_needs_mode: bool = False
     """Parallel calls can be disabled only together with a tool choice mode."""
@@ -163,6 +179,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """The API in which the model accepts function tools, for an error; "" for this one. Some GPT models: Responses."""
     tools_need_no_effort: bool = False
     """Function tools are rejected unless effort is "none" (newer GPT models on Chat)."""
+    tools_need_stated_effort: bool = False
+    """They are rejected without an effort too, because the model reasons by default."""
 
     media: frozenset[str] = frozenset()
     """Kinds of media that a user turn may contain."""
@@ -228,6 +246,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """Request fields without which a streamed reply does not report usage."""
     unkept: tuple[tuple[str, bytes], ...] = ()
     """Request fields for a client that resends the history: store nothing, and return the reasoning to the client."""
+    refused_fields: tuple[RefusedField, ...] = ()
+    """Fields that only requests of its own dialect have, and that are removed because the model rejects them."""
     search_fields: tuple[tuple[str, bytes], ...] = ()
     """Request fields, each a list, without which a reply does not have the pages that a web search found."""
     metadata: bool = False

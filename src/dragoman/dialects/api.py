@@ -19,6 +19,7 @@ Operation = Literal[
     "health",
     "ready",
     "metrics",
+    "translate",
     "exchange",
     "assist",
     "kept",

@@ -245,6 +245,16 @@ class ServerRow(Struct, frozen=True, kw_only=True):
     """Further changes by pattern of the model name; the first match counts."""
 
 
+class MessageEdit(Struct, frozen=True):
+    """A change of the bytes of a message for a server that refuses something in it."""
+
+    where: str
+    raw: bytes | None
+    """The new value; None removes it."""
+    loss: str = ""
+    """What is lost; "" if nothing is."""
+
+
 SharedField = Literal["as_is", "tier", "store", "cache_options"]
 """How the value of a field is adapted to the vendor's other dialect: not at all, as the service tier, as the switch
 that stores the reply, or as the prompt cache options.
@@ -268,6 +278,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """What its models accept, by pattern of the model name. The first match wins; the last pattern is `*`."""
     servers: Mapping[str, ServerRow] = {}
     """Servers that differ from these traits, by the name that `server` has in an upstream's configuration."""
+    edit_messages: Callable[[bytes, Traits], Iterable[MessageEdit]] | None = None
+    """Return how the history of a request must change for one of these servers; None if none refuses a message."""
     respell_model: Callable[[str], str] | None = None
     """Return a name that `Api.model_names` matches as `traits` spells it; None if all platforms spell it so."""
     call_place: CallPlace | None = None
@@ -343,6 +355,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Return the URL and title of each page that the extras of a reply name, cited or not; None if they name none."""
     search_settings: Mapping[str, str] = {}
     """The settings that its web search has, each with its pointer in the declaration."""
+    call_limit: str = ""
+    """The pointer of the request's limit of calls of all tools that its vendor runs; "" if it has none."""
     is_hosted: Callable[[bytes], bool] | None = None
     """Return whether the vendor runs a tool of its own, given the JSON of its declaration; None if it has none."""
     declare_client_tool: Callable[[NativeTool], tuple[Tool, ...]] | None = None

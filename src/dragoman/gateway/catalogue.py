@@ -63,6 +63,13 @@ class Catalogue:
         listed = self._get_cached_rows(target.upstream).get(target.model.removeprefix("models/"), UNLISTED)
         return ModelEntry(name=name, issuer=dialect_named(target.upstream.dialect).issuer, listed=listed)
 
+    def serves(self, name: str) -> bool:
+        """Return whether requests for a model name go to an upstream, whether or not that lists it."""
+        try:
+            return bool(self._routes.find_targets(self._agents.get(name, name)))
+        except Problem:
+            return False
+
     def _get_cached_rows(self, upstream: Upstream) -> dict[str, ListedModel]:
         return self._cached_lists.setdefault(id(upstream), _CachedModelList()).rows
 

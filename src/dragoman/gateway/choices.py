@@ -13,19 +13,16 @@ from msgspec import structs
 
 from dragoman.core.events import Failed, Started
 from dragoman.core.problems import Problem
-from dragoman.core.response import Response, Usage
+from dragoman.core.response import Response, Usage, add_usage
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.context import CallContext, RequestContext
-from dragoman.gateway.errors import map_error_in_reply, map_failure
+from dragoman.gateway.errors import map_error_in_reply
 from dragoman.gateway.record import Record
-from dragoman.gateway.response_writer import StreamWriter, read_reply, send_whole
+from dragoman.gateway.response_writer import ReplyStream, StreamWriter, read_reply, send_whole
 from dragoman.gateway.retry import RetryLoop, RetryPolicy, may_succeed_elsewhere
 from dragoman.gateway.router import Target
 from dragoman.gateway.upstream_call import UpstreamClient, UpstreamReply, choose_api
-from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.choices import ChoiceMerger, SeveralChoices, split_request
-from dragoman.interpreter.signature_recorder import SignatureRecorder
-from dragoman.interpreter.stream import StreamTranslator
 from dragoman.tasks import run_all
 
 if TYPE_CHECKING:
@@ -190,7 +187,7 @@ class _ChoiceRun:
         return body, response
 
     async def _stream_choice(self, index: int, context: ChoiceContext, reply: UpstreamReply) -> None:
-        stream, held = _ChoiceStream(reply, context), b""
+        stream, held = ReplyStream(reply, context.request), b""
         try:
             while not stream.translator.over:
                 held += await stream.read_events()
@@ -205,7 +202,7 @@ class _ChoiceRun:
                     events, held = self._merger.feed(index, held), b""
                     await self._writer.write(events, has_begun=True)
         finally:
-            stream.note_end()
+            stream.note_end(context.record)
 
     def _note_choices(self) -> None:
         """Note in the record of the request what happened to its choices."""
@@ -216,58 +213,7 @@ class _ChoiceRun:
         record.usage, record.finish = _sum_usage([each.usage for each in records]), records[0].finish
 
 
-class _ChoiceStream:
-    """Reads and translates the stream of one choice."""
-
-    def __init__(self, reply: UpstreamReply, context: ChoiceContext) -> None:
-        self._reply = reply
-        self._context = context
-        self._watch = SignatureRecorder()
-        self.translator = StreamTranslator(
-            reply.target.upstream.dialect,
-            context.request.dialect,
-            reply.context,
-            self._watch if reply.signature_store is not None else None,
-        )
-
-    async def read_events(self) -> bytes:
-        """Return the client's events for the next bytes of the upstream."""
-        translator, store = self.translator, self._reply.signature_store
-        try:
-            data = await self._reply.incoming.read_chunk()
-        except ConnectionFailure as failure:
-            return translator.fail(map_failure(failure, self._reply.target.upstream.name))
-        events = translator.feed(data) if data else translator.close()
-        if store is not None and (sections := self._watch.ended):
-            self._watch.ended = []
-            await store.save(self._context.request.owner, sections)
-        return events
-
-    def note_end(self) -> None:
-        """Note in the record of the choice how its stream ended."""
-        translator, record = self.translator, self._context.record
-        record.reply_losses, record.usage = translator.losses, translator.usage
-        record.finish = translator.finish.reason if translator.finish is not None else ""
-
-
 def _sum_usage(usages: Sequence[Usage | None]) -> Usage | None:
-    """Return the sum of all counts; a count that no choice has is not reported."""
+    """Return the sum of all counts, without those that only one vendor has; None if no choice has any."""
     found = [usage for usage in usages if usage is not None]
-    return reduce(_add_usage, found, None)
-
-
-def _add_usage(total: Usage | None, usage: Usage) -> Usage:
-    if total is None:
-        return structs.replace(usage, extras=None)
-    return Usage(
-        input=_add(total.input, usage.input),
-        output=_add(total.output, usage.output),
-        cached=_add(total.cached, usage.cached),
-        cache_written=_add(total.cache_written, usage.cache_written),
-        reasoning=_add(total.reasoning, usage.reasoning),
-        searches=_add(total.searches, usage.searches),
-    )
-
-
-def _add(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one + (other or 0)
+    return structs.replace(reduce(add_usage, found), extras=None) if found else None

@@ -6,7 +6,7 @@ is saved, so that a reply that the client has received is never lost.
 
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from time import time
 from typing import Any
 from uuid import uuid4
@@ -15,11 +15,12 @@ import msgspec
 from msgspec import Struct, structs
 
 from dragoman.core.events import Failed, Started
-from dragoman.core.parts import ToolCall
+from dragoman.core.parts import AnyPart, Opaque, ToolCall
 from dragoman.core.problems import Problem
-from dragoman.core.request import Request
+from dragoman.core.request import Message, Request
 from dragoman.core.response import Response
 from dragoman.core.stream import Collector
+from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conflict, Conversation, Item, Turn, Unavailable
@@ -51,6 +52,25 @@ def find_or_generate_id(body: bytes) -> str:
         return head.id
     prefix = _ID_PREFIXES.get(head.type, "item") if isinstance(head.type, str) else "item"
     return f"{prefix}_{uuid4().hex}"
+
+
+def parse_messages(items: Sequence[bytes], dialect: Dialect) -> tuple[Message, ...]:
+    """Parse items with the dialect's parser, in a request without other content."""
+    if not items:
+        return ()
+    body = b'{"model":"","' + dialect.history.encode() + b'":[' + b",".join(items) + b"]}"
+    return dialect.parse_request(Call(body)).messages
+
+
+def list_calls(parts: Iterable[AnyPart], output: Sequence[Item], dialect: Dialect) -> dict[str, str]:
+    """Return the names of the calls in a reply by their ids; `output` has the reply's items."""
+    found = list(parts)
+    if any(isinstance(part, Opaque) for part in found):
+        # The calls of a vendor's own tools are kept as they are in a reply: the parser of requests knows them.
+        with contextlib.suppress(Problem, json.Malformed):  # an item that cannot be parsed has no result either
+            messages = parse_messages([item.body for item in output], dialect)
+            found += [part for message in messages for part in message.parts]
+    return {part.id: part.name for part in found if isinstance(part, ToolCall)}
 
 
 def response_id_of(reply: bytes) -> str:
@@ -221,11 +241,9 @@ class ConversationRecorder:
 def build_answered_turn(question: Question, reply: bytes, response: Response) -> Turn:
     """Return a turn with its reply."""
     turn = question.turn
-    output = [
-        Item(find_or_generate_id(body), body, is_output=True)
-        for body in dialect_named(turn.dialect).turns.read_reply_items(reply)
-    ]
-    calls = {part.id: part.name for part in response.parts if isinstance(part, ToolCall)}
+    dialect = dialect_named(turn.dialect)
+    output = [Item(find_or_generate_id(body), body, is_output=True) for body in dialect.turns.read_reply_items(reply)]
+    calls = list_calls(response.parts, output, dialect)
     return structs.replace(
         turn,
         id=response_id_of(reply) if question.is_named else "",

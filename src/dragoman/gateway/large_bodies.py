@@ -10,7 +10,7 @@ import pickle  # only what this program itself has written
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from msgspec import Struct, structs
@@ -24,6 +24,7 @@ from dragoman.gateway.media import MediaFetcher
 from dragoman.gateway.router import Target
 from dragoman.gateway.signatures import OwnerSigner, SignatureStore
 from dragoman.gateway.upstream_call import translate
+from dragoman.http.message import Request
 from dragoman.interpreter.translation import Links, MissingLinks, NeededLink, SavedSignatures, Translation
 from dragoman.interpreter.undo import NO_UNDO
 
@@ -39,8 +40,52 @@ _IDLE_SECONDS = 300.0
 _MOST_LOSSES = 20_000
 """Losses in a large body that are reported; a request with more is rejected."""
 _READ_SIZE = 1 << 20
+_UNPARSED_TYPES = (
+    "multipart/",
+    "audio/",
+    "image/",
+    "video/",
+    "application/octet-stream",
+    "application/jsonl",
+    "text/csv",
+)
+"""Content types of files, which are forwarded without being parsed."""
+_OFFLOADED_OPERATIONS = frozenset({"generate", "count", "translate"})
+"""Operations whose large bodies another process handles."""
+_MANY_SEPARATORS = 100_000
+"""Commas and colons in the body of such an operation from which on it is large."""
+_MOST_ON_LOOP = 500_000
+"""Commas and colons in a body of another operation."""
+_LARGE_BYTES = 16 << 20
+"""Bytes from which on such a body is large however few values it has."""
+_COUNTED_AT_ONCE = 4 << 20
 _EMPTY = Message(role="user", parts=())
 _Saved = OrderedDict[tuple[str, str], Mapping[str, SavedSignatures]]
+
+
+class SeparatorLimit:
+    """Finds the bodies with very many values, and rejects those with too many."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.uncounted = min(most, _MANY_SEPARATORS)
+        """Bytes of a body up to which its separators need not be counted."""
+
+    async def check(self, request: Request, operation: str) -> None:
+        """Find whether a JSON body has many values; raise a `Problem` for one with too many."""
+        if request.headers_by_name.get("content-type", "").lower().startswith(_UNPARSED_TYPES):
+            return
+        body, count, is_offloaded = request.body, 0, operation in _OFFLOADED_OPERATIONS
+        most = self._most if is_offloaded else min(self._most, _MOST_ON_LOOP)
+        for start in range(0, len(body), _COUNTED_AT_ONCE):
+            end = start + _COUNTED_AT_ONCE
+            count += body.count(b",", start, end) + body.count(b":", start, end)
+            if end < len(body):
+                await asyncio.sleep(0)
+        if count > most:
+            message = f"the body has {count} commas and colons; the limit is {most} (`separators` in [server.limits])"
+            raise Problem("invalid_request", message)
+        request.is_large = is_offloaded and (count >= _MANY_SEPARATORS or len(body) >= _LARGE_BYTES)
 
 
 class LargeBodies:
@@ -70,21 +115,24 @@ class LargeBodies:
 
     async def _call(self, message: bytes) -> Any:
         try:
-            async with asyncio.timeout(_MOST_SECONDS):
+            async with self._kill_on_error(), asyncio.timeout(_MOST_SECONDS):
                 process = self._process or await self._start()
                 return await _exchange(process, message)
         except TimeoutError:
-            await self._stop()
             reason = f"the body takes more than {_MOST_SECONDS:g} seconds to process: it has too many values"
             raise Problem("invalid_request", reason) from None
         except (ConnectionError, asyncio.IncompleteReadError):
-            await self._stop()
             raise Problem("internal", "the process that handles large bodies has ended; see the gateway log") from None
-        except BaseException:
-            await self._stop()
-            raise
         finally:
             self._set_timer()
+
+    @contextlib.asynccontextmanager
+    async def _kill_on_error(self) -> AsyncGenerator[None]:
+        """Kill the process if the block fails or is cancelled: the rest of its answer may be in the pipe."""
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(self._stop)
+            yield
+            stack.pop_all()
 
     async def _start(self) -> Process:
         self._process = await asyncio.create_subprocess_exec(
@@ -224,8 +272,14 @@ class _Snapshot(SignatureStore):
         return OwnerSigner(owner, self._inputs.saved, self, self._inputs.is_empty)
 
     async def has_any(self, owner: str) -> bool:
+        return self.knows(owner)
+
+    def knows(self, owner: str) -> bool:
         del owner
         return not self._inputs.is_empty
+
+    async def has_recorded(self, owner: str) -> bool:
+        return await self.has_any(owner)
 
     async def look_up(self, owner: str, ids: Sequence[str]) -> bool:
         missing = [section for section in ids if (owner, section) not in self._inputs.saved]

@@ -23,16 +23,14 @@ from dragoman.gateway.errors import map_failure
 from dragoman.gateway.retry import RetryLoop
 from dragoman.gateway.router import Routes, Target
 from dragoman.gateway.signature_removal import rejects_signature, replace_rejected
-from dragoman.gateway.upstream_call import UpstreamClient, translate_with_stored
+from dragoman.gateway.upstream_call import UpstreamClient, choose_api, translate_with_stored
 from dragoman.http.client import Incoming
 from dragoman.http.upstream_connection import ConnectionFailure
-from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.call_wrapper import CallExpander
 from dragoman.interpreter.core_request import TranslationOptions, translate_core_request
 from dragoman.interpreter.errors import adapt_error_reply
 from dragoman.interpreter.ids import generate_id
 from dragoman.interpreter.ledger import Ledger, open_reply_ledger
-from dragoman.interpreter.other_api import needs_other_api, report_other_api
 from dragoman.interpreter.parameters import disable_in_tool_loop
 from dragoman.interpreter.signatures import find_unsigned_sections, remove_signatures
 from dragoman.interpreter.text_call_detector import CallDetector
@@ -81,7 +79,7 @@ class UpstreamModel:
     async def _open_reply(self, request: Request, target: Target) -> tuple[list[Event], AsyncGenerator[Event]]:
         """Call one upstream; return its events up to the first one with content, and those that follow."""
         client, record = self._context.request, self._context.record
-        target, losses = self._choose_api(request, target)
+        target, losses = choose_api(client, target, request)
         upstream = target.upstream
         translation = await self._translate(request, target)
         try:
@@ -125,17 +123,6 @@ class UpstreamModel:
             thinking = disable_in_tool_loop(messages, thinking, request, Ledger({}))
         unsigned = structs.replace(request, messages=messages, thinking=thinking)
         return replace_rejected(rejected, await self._translate(unsigned, target, restores=False))
-
-    def _choose_api(self, request: Request, target: Target) -> tuple[Target, tuple[Loss, ...]]:
-        """Return the target that takes a request, and the loss if that is the other API of the upstream."""
-        client, other = self._context.request, target.other_api
-        traits = traits_for(target.upstream.dialect, target.model) if other is not None else None
-        if other is None or traits is None or not needs_other_api(request, traits):
-            return target, ()
-        if not client.dialect:
-            return other, ()
-        loss = report_other_api(client.call.body, dialect_named(client.dialect), traits, other.upstream.dialect)
-        return other, (loss,)
 
     async def _read_events(
         self, reply: "_ReplyReader", incoming: Incoming, upstream: str, *, stream: bool

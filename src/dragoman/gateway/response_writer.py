@@ -1,19 +1,19 @@
-"""Writes the response to the client: a whole reply, or a stream as its events arrive from an upstream or an agent.
+"""Writes the response to the client: a whole reply, or a stream as its events arrive from an upstream.
 
 A reply that belongs to a conversation is saved before the client receives its last event.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
-from dragoman.core.events import Event, Failed, Finished, PartStarted, Started
+from dragoman.core.events import Failed, Started
 from dragoman.core.problems import EMPTY_REPLY_CODE, Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response
-from dragoman.core.stream import Collector
 from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.context import CallContext, RequestContext
 from dragoman.gateway.errors import add_id_to_event, map_failure
-from dragoman.gateway.record import build_response_headers
+from dragoman.gateway.record import Record, build_response_headers
 from dragoman.gateway.upstream_call import UpstreamReply
 from dragoman.http.message import JSON_HEADERS
 from dragoman.http.upstream_connection import ConnectionFailure
@@ -41,45 +41,6 @@ async def read_reply(reply: UpstreamReply, context: CallContext) -> tuple[bytes,
     if reply.signature_store is not None and (sections := find_signed_sections(response)):
         await reply.signature_store.save(request.owner, sections)
     return rendered.body, response
-
-
-async def write_events(
-    events: AsyncIterator[Event], request: Request, context: RequestContext, on_end: Callable[[], None]
-) -> None:
-    """Send a reply given as events in the client's dialect; `on_end` is called after the last event.
-
-    Raises the error that the events end with if nothing has been sent to the client yet.
-    """
-    record, dialect, collector = context.record, dialect_named(context.request.dialect), Collector()
-    if not context.request.call.stream:
-        async for event in events:
-            collector.feed(event)
-        response = collector.response()
-        on_end()
-        await send_whole(dialect.build_response(response, request), response, context)
-        return
-    writer, encoder = StreamWriter(request, context), dialect.encoder(request)
-    problem: Problem | None = None
-    last = b""
-    async for event in events:
-        if isinstance(event, Failed):
-            problem = event.problem
-            if not context.exchange.started:
-                raise problem
-        collector.feed(event)
-        rendered = encoder.feed(event)
-        rendered = rendered if problem is None else add_id_to_event(rendered, record)
-        if isinstance(event, Finished):
-            # A client may disconnect as soon as it has the last bytes: they are sent together with the end.
-            last = rendered
-        else:
-            await writer.write(rendered, has_begun=isinstance(event, PartStarted))
-    on_end()
-    if problem is None:
-        response = collector.response()
-        record.usage, record.finish = response.usage, response.finish.reason
-    record.note_first_token()
-    record.problem = await writer.end(last, problem)
 
 
 async def send_whole(body: bytes, response: Response, context: RequestContext) -> None:
@@ -203,45 +164,30 @@ class StreamWriter:
             return recorder.render_failure(failure, self._request), failure
 
 
-class UpstreamStream:
-    """Translates an upstream's stream and writes it to the client as it arrives."""
+class ReplyStream:
+    """Translates an upstream's stream, and saves what is signed in it for a client that may not send it back."""
 
-    def __init__(self, reply: UpstreamReply, context: RequestContext) -> None:
+    def __init__(self, reply: UpstreamReply, request: ClientRequest) -> None:
         self._incoming = reply.incoming
-        self._context = context
+        self._upstream = reply.target.upstream.name
+        self._owner = request.owner
         self._signature_store = reply.signature_store
-        source, dialect, reply_context = reply.target.upstream.dialect, context.request.dialect, reply.context
-        self._signature_watch = SignatureRecorder()
+        context, self._signature_watch = reply.context, SignatureRecorder()
         watch = self._signature_watch if reply.signature_store is not None else None
-        self._translator = StreamTranslator(source, dialect, reply_context, watch)
-        self._writer = StreamWriter(reply.translation.request, context)
+        self.translator = StreamTranslator(reply.target.upstream.dialect, request.dialect, context, watch)
+        self._push: Callable[[bytes], bool] | None = None
         self._unsent = b""
         """The events of the last chunk, if they must not be sent yet."""
 
-    async def write(self) -> None:
-        """Write the whole stream; raise the error of a stream that fails before it has started."""
-        translator, writer = self._translator, self._writer
-        exchange, record = self._context.exchange, self._context.record
-        problem: Problem | None = None
-        try:
-            events = b""
-            while not translator.over:
-                if events or exchange.is_write_paused:
-                    await writer.write(events, has_begun=translator.begun)
-                events = await self._read_events()
-            if translator.begun and (exchange.started or translator.problem is None):
-                record.note_first_token()
-            problem = await writer.end(events, translator.problem, has_begun=translator.begun)
-        finally:
-            record.reply_losses, record.usage = translator.losses, translator.usage
-            record.problem = problem or translator.problem
-            record.finish = translator.finish.reason if translator.finish is not None else ""
+    async def read_events(self, push: Callable[[bytes], bool] | None = None) -> bytes:
+        """Return the client's events for the next chunk of the upstream; a lost connection is one that ends the stream.
 
-    async def _read_events(self) -> bytes:
-        """Return the events of the next upstream chunk that were not sent yet."""
-        translator, record = self._translator, self._context.record
+        With `push`, the events of many chunks are sent by that at once, and those that it may not send are returned.
+        """
+        translator = self.translator
         try:
-            if self._context.recorder is None and record.first_token_seconds is not None:
+            if push is not None:
+                self._push = push
                 is_whole = await self._incoming.deliver_to(self._on_data)
                 events, self._unsent = self._unsent, b""
                 if is_whole and not translator.over:
@@ -250,19 +196,50 @@ class UpstreamStream:
                 data = await self._incoming.read_chunk()
                 events = translator.feed(data) if data else translator.close()
         except ConnectionFailure as failure:
-            problem = map_failure(failure, record.upstream)
-            if not self._context.exchange.started:
-                raise problem from None
-            return translator.fail(problem)
+            return translator.fail(map_failure(failure, self._upstream))
         if self._signature_store is not None and (sections := self._signature_watch.ended):
             self._signature_watch.ended = []
-            await self._signature_store.save(self._context.request.owner, sections)
+            await self._signature_store.save(self._owner, sections)
         return events
 
     def _on_data(self, data: bytes) -> bool:
         """Translate data and send its events at once; return whether more data may be delivered to this callback."""
-        events = self._translator.feed(data)
-        if self._translator.over or self._signature_watch.ended:
+        events = self.translator.feed(data)
+        if self.translator.over or self._signature_watch.ended or self._push is None:
             self._unsent = events
             return False
-        return self._writer.push(events)
+        return self._push(events)
+
+    def note_end(self, record: Record) -> None:
+        """Note in a record how the stream ended."""
+        translator = self.translator
+        record.reply_losses, record.usage = translator.losses, translator.usage
+        record.finish = translator.finish.reason if translator.finish is not None else ""
+
+
+class UpstreamStream:
+    """Writes an upstream's stream to the client as it arrives."""
+
+    def __init__(self, reply: UpstreamReply, context: RequestContext) -> None:
+        self._context = context
+        self._stream = ReplyStream(reply, context.request)
+        self._writer = StreamWriter(reply.translation.request, context)
+
+    async def write(self) -> None:
+        """Write the whole stream; raise the error of a stream that fails before it has started."""
+        stream, translator, writer = self._stream, self._stream.translator, self._writer
+        exchange, record = self._context.exchange, self._context.record
+        problem: Problem | None = None
+        try:
+            events = b""
+            while not translator.over:
+                if events or exchange.is_write_paused:
+                    await writer.write(events, has_begun=translator.begun)
+                can_push = self._context.recorder is None and record.first_token_seconds is not None
+                events = await stream.read_events(writer.push if can_push else None)
+            if translator.begun and (exchange.started or translator.problem is None):
+                record.note_first_token()
+            problem = await writer.end(events, translator.problem, has_begun=translator.begun)
+        finally:
+            stream.note_end(record)
+            record.problem = problem or translator.problem

@@ -12,11 +12,13 @@ from fnmatch import fnmatchcase
 from msgspec import Struct, structs
 
 from dragoman.core.problems import Problem
+from dragoman.core.request import NativeTool
 from dragoman.core.traits import TextCalls
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.media import MediaFetcher
 from dragoman.http.client import Deadlines
 from dragoman.interpreter.adaptation import traits_for
+from dragoman.interpreter.tool_kinds import find_tool_for
 from dragoman.upstreams.registry import KINDS
 from dragoman.upstreams.upstream import Upstream, UpstreamSelector
 
@@ -109,6 +111,11 @@ class Routes:
         """Return how many tools every target of a model takes."""
         targets = self.find_targets(model)
         return min(traits_for(one.upstream.dialect, one.model, "", one.server).tools_max for one in targets)
+
+    def find_search_tool(self, model: str) -> NativeTool | None:
+        """Return the web search of the vendor of a model's first target; None if it has none."""
+        target = self.find_targets(model)[0]
+        return find_tool_for("search", traits_for(target.upstream.dialect, target.model, "", target.server))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -64,29 +64,33 @@ class SignatureStore:
         self._cached_bytes = 0
         self._owners: dict[str, None] = {}
         """Owners of whom something is saved."""
+        self._asked: dict[str, None] = {}
+        """Owners for whom `has_recorded` has asked the store."""
         self._loader = SignatureLoader(table, self._add_saved)
 
     def signer_for(self, owner: str) -> OwnerSigner:
         """Return the signer that finds the signatures of an owner."""
-        return OwnerSigner(owner, self._cache, self, not self.knows(owner))
+        return OwnerSigner(owner, self._cache, self, owner not in self._owners)
 
     async def has_any(self, owner: str) -> bool:
         """Return whether something is saved for an owner; only a positive answer is cached."""
-        if self.knows(owner):
+        if owner in self._owners:
             return True
         with contextlib.suppress(Unavailable):
             if await self._table.has_any(owner):
-                self._add_owner(owner)
+                _add(self._owners, owner)
         return owner in self._owners
 
-    def knows(self, owner: str) -> bool:
-        """Return whether this process has seen that something is saved for an owner, without asking the store."""
-        return owner in self._owners
+    async def has_recorded(self, owner: str) -> bool:
+        """Return whether anything is known to be saved for an owner.
 
-    def _add_owner(self, owner: str) -> None:
-        if len(self._owners) >= _MAX_OWNERS:
-            self._owners.pop(next(iter(self._owners)))
-        self._owners[owner] = None
+        This queries the store once for each owner, because requests of a vendor's own dialect can be sent without it:
+        what another process saves later is not known here, and the vendor judges it.
+        """
+        if owner in self._owners or owner in self._asked:
+            return owner in self._owners
+        _add(self._asked, owner)
+        return await self.has_any(owner)
 
     async def look_up(self, owner: str, ids: Sequence[str]) -> bool:
         """Load what the store has for sections; return whether it has anything for one of them."""
@@ -103,7 +107,7 @@ class SignatureStore:
         if not rows:
             return
         if owner not in self._owners:
-            self._add_owner(owner)
+            _add(self._owners, owner)
         for section in sections:
             self._add_saved(
                 owner, section.id, {section.digest: section.saved} if (section.id, section.digest) in rows else {}
@@ -126,6 +130,12 @@ class SignatureStore:
         while len(self._cache) > _MAX_CACHED or self._cached_bytes > _MAX_CACHED_BYTES:
             _, evicted = self._cache.popitem(last=False)
             self._cached_bytes -= _measure(evicted)
+
+
+def _add(owners: dict[str, None], owner: str) -> None:
+    if len(owners) >= _MAX_OWNERS:
+        owners.pop(next(iter(owners)))
+    owners[owner] = None
 
 
 def _build_row(saved: SavedSignatures) -> SignatureRow | None:

@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
+from dragoman.core.request import Request
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest, are_tools_validated, require_valid_tools
 from dragoman.gateway.context import CallContext
@@ -30,7 +31,7 @@ from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.core_request import TranslationOptions
 from dragoman.interpreter.deferred_tools import FEWEST_TOOLS, require_room
 from dragoman.interpreter.loss_report import reject_losses
-from dragoman.interpreter.other_api import call_needs_other_api, report_other_api
+from dragoman.interpreter.other_api import call_needs_other_api, needs_other_api, report_other_api
 from dragoman.interpreter.passthrough import pair_request, require_readable
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.signatures import find_unknown_ids
@@ -202,15 +203,24 @@ def redact_credentials(body: bytes, outgoing: Outgoing) -> bytes:
     return redact_known(body.decode("latin-1"), credentials_of(outgoing)).encode("latin-1")
 
 
-def choose_api(request: ClientRequest, target: Target) -> tuple[Target, tuple[Loss, ...]]:
-    """Return the target that takes a request, and the loss if that is the other API of the upstream."""
+def choose_api(request: ClientRequest, target: Target, turn: Request | None = None) -> tuple[Target, tuple[Loss, ...]]:
+    """Return the target that takes a request, and the loss if that is the other API of the upstream.
+
+    `turn` is what is sent to the model if that is a turn of a run, not the client's own request.
+    """
     other = target.other_api
     if other is None:
         return target, ()
-    dialect, traits = dialect_named(request.dialect), traits_for(target.upstream.dialect, target.model)
-    if not call_needs_other_api(request.call, dialect, traits):
+    traits = traits_for(target.upstream.dialect, target.model)
+    if turn is not None:
+        is_needed = needs_other_api(turn, traits)
+    else:
+        is_needed = call_needs_other_api(request.call, dialect_named(request.dialect), traits)
+    if not is_needed:
         return target, ()
-    loss = report_other_api(request.call.body, dialect, traits, other.upstream.dialect)
+    if not request.dialect:
+        return other, ()  # the program's own request, which has no fields to report
+    loss = report_other_api(request.call.body, dialect_named(request.dialect), traits, other.upstream.dialect)
     if request.strict:
         reject_losses([loss], strict=request.strict)
     return other, (loss,)
@@ -239,7 +249,7 @@ async def translate(
         if request.has_stored_history:
             call, repairs = pair_request(call, client_dialect, target.model)
             losses += repairs
-        if signature_store is not None and signature_store.knows(request.owner) and not target.is_exact:
+        if signature_store is not None and not target.is_exact and await signature_store.has_recorded(request.owner):
             call, removed = await remove_recorded(call, request, target, signature_store)
             losses += removed
     elif signature_store is not None and target.signs:

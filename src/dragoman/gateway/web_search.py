@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from dragoman.core.losses import Grade, Loss
+from dragoman.core.losses import Loss
 from dragoman.core.parts import AnyPart, Search, ToolCall
 from dragoman.core.request import NativeTool, Request, Tool, ToolChoice
 from dragoman.core.response import Usage
@@ -18,6 +18,8 @@ from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.search_backends import SearchBackend, SearchFailure, SearchQuery, SearchResults, clean_text
 from dragoman.gateway.search_settings import SearchTable
 from dragoman.gateway.turn_functions import PreparedRequest, TurnFunction, choose_name
+from dragoman.interpreter.search_limits import take_call_limit
+from dragoman.interpreter.search_settings import grade_setting
 from dragoman.interpreter.searches import generate_search_id
 from dragoman.interpreter.tool_choice import is_listed
 from dragoman.interpreter.tool_kinds import find_purpose, has_name
@@ -42,18 +44,6 @@ _DESCRIPTION = (
 _NO_USES_LEFT = "not run: all {limit} searches of this reply are made. Answer with what you have."
 _RUN_HERE = "the target cannot search: the gateway runs the searches with its search backend"
 _NO_SETTING = "the search backend has no such setting"
-_HINTS = frozenset(
-    {
-        "search_context_size",
-        "search_content_types",
-        "cache_control",
-        "allowed_callers",
-        "defer_loading",
-        "strict",
-        "response_inclusion",
-    }
-)
-"""Settings whose loss is informational: they change how much is searched and sent, not what is found."""
 _ERRORS = {"invalid": "invalid_tool_input", "skipped": "max_uses_exceeded"}
 """The error codes of calls that did not reach the backend, by the outcome of the call."""
 
@@ -67,6 +57,7 @@ class WebSearch:
 
     def prepare(self, request: Request, client_request: ClientRequest) -> PreparedRequest:
         """Return the request with a function in the place of its web search."""
+        request = take_call_limit(request)
         natives = [tool for tool in request.tools if isinstance(tool, NativeTool) and _is_search(tool)]
         name = choose_name(_NAME, request)
         wishes = _Wishes(natives, self._settings.max_uses)
@@ -109,11 +100,10 @@ class _Wishes:
                 self.allowed_domains = _list_domains(domains)
             case "blocked_domains" | "excludeDomains" | "exclude_domains", [*domains]:
                 self.blocked_domains = _list_domains(domains)
-            case (_, None) | ("external_web_access", True):
-                pass
             case _:
-                grade: Grade = "informational" if member in _HINTS else "material"
-                self.losses.append(Loss(where, _NO_SETTING, "dropped", grade))
+                grade = grade_setting(member, value) if value is not None else None
+                if grade is not None:
+                    self.losses.append(Loss(where, _NO_SETTING, "dropped", grade))
 
 
 def _list_members(tool: NativeTool) -> Iterable[tuple[str, Any]]:

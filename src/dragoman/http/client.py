@@ -136,10 +136,15 @@ class Incoming(Struct, eq=False):
     async def _read_chunks(self, max_bytes: int) -> bytes:
         chunks: list[bytes] = []
         size = 0
+
+        def add(chunk: bytes) -> bool:
+            nonlocal size
+            chunks.append(chunk)
+            size += len(chunk)
+            return size <= max_bytes
+
         with self:
-            while size <= max_bytes and (chunk := await self.read_chunk()):
-                chunks.append(chunk)
-                size += len(chunk)
+            await self.deliver_to(add)
         return b"".join(chunks)
 
     def __enter__(self) -> Self:

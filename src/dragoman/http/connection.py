@@ -35,6 +35,8 @@ _LINGER_SECONDS = 2.0
 """Seconds that a rejected client has to finish sending: one that is reset while it sends never reads the response."""
 _MAX_DRAINED = 256 << 10
 """Bytes that a rejected client may still send before the connection is closed."""
+_WRITE_BUFFER = 32 << 10
+"""Bytes of a response that a client has not taken, above which its handler waits."""
 _SURPLUS = 256
 """Connections beyond the limit that are kept open until their first request is rejected."""
 _SHORTEST_TICK = 0.01
@@ -45,12 +47,7 @@ _BODY_HEADERS = frozenset({"expect", "transfer-encoding", "content-encoding"})
 class Connection(asyncio.Protocol):
     """Parses the requests of one client connection and runs the handler for each."""
 
-    def __init__(
-        self,
-        handler: RequestHandler,
-        policy: RequestPolicy,
-        connections: "set[Connection]",
-    ) -> None:
+    def __init__(self, handler: RequestHandler, policy: RequestPolicy, connections: "set[Connection]") -> None:
         self._handler = handler
         self._policy = policy
         self._load = policy.load
@@ -98,6 +95,7 @@ class Connection(asyncio.Protocol):
         if surplus >= _SURPLUS:
             self._transport.abort()
             return
+        self._transport.set_write_buffer_limits(_WRITE_BUFFER)
         self._is_surplus = surplus >= 0
         self._connections.add(self)
         self._stage_start = self._loop.time()

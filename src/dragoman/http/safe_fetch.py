@@ -241,7 +241,7 @@ class _BoundedConnection(UpstreamConnection):
         self._head, self._max_bytes = head, max_bytes
         self._received = 0
 
-    def data_received(self, data: bytes) -> None:
+    def receive(self, data: bytes) -> None:
         # The parser buffers a header until its end, and chunk extensions have no size limit: both are counted here.
         is_head_too_long = self._received > self._head and not self.has_head
         self._received += len(data)
@@ -250,7 +250,7 @@ class _BoundedConnection(UpstreamConnection):
             self.abort()
             self._wake()
             return
-        super().data_received(data)
+        super().receive(data)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._head -= len(name) + len(value)

@@ -20,6 +20,8 @@ _ACCEPT_PAUSE = 0.5
 _LAST_SECONDS = 2.0
 """Seconds in which responses that fail at the end may send their errors."""
 _MAX_PORT = 65_535
+_UNSENT = (socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, 16 << 10) if hasattr(socket, "TCP_NOTSENT_LOWAT") else None
+"""Limits what the system buffers for a client that stalls: it would be megabytes. What is on its way is not limited."""
 
 
 class Ending(Struct, frozen=True, kw_only=True):
@@ -71,6 +73,8 @@ class Server:
                 self._loop.call_exception_handler(report)
                 return
             sock.setblocking(False)  # noqa: FBT003
+            if _UNSENT is not None:
+                sock.setsockopt(*_UNSENT)
             self._connecting.start(self._loop.connect_accepted_socket(self._connect, sock), "connection")
 
     @property

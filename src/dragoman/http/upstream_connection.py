@@ -2,6 +2,9 @@
 
 The body of a response is delivered as it arrives. While the caller does not read it, reading from the socket pauses. If
 no bytes arrive for too long, the response fails with `DeadlineExceeded`.
+
+All connections read into the same small buffer: event loops would read a quarter of a megabyte at once, which a client
+that stalls then holds, and more once it is translated.
 """
 
 import asyncio
@@ -16,8 +19,10 @@ if TYPE_CHECKING:
 
     from dragoman.http.message import Headers
 
-_MAX_UNREAD = 64 << 10
+_MAX_UNREAD = 8 << 10
 """Bytes of a response that its reader has not taken, above which no more are read: a stalled client holds them."""
+_READ_BUFFER = memoryview(bytearray(8 << 10))
+"""Where all connections read: a loop calls `buffer_updated` as soon as it has read."""
 _MAX_HELD = 1 << 20
 _LENGTH_HEADERS = frozenset({"content-length", "transfer-encoding"})
 _DRAIN_SECONDS = 1.0
@@ -65,7 +70,7 @@ class ShuttingDown(ConnectionFailure):
     cause = "shutdown"
 
 
-class UpstreamConnection(asyncio.Protocol):
+class UpstreamConnection(asyncio.BufferedProtocol):
     """A connection and the response that is being read from it."""
 
     def __init__(self) -> None:
@@ -135,7 +140,16 @@ class UpstreamConnection(asyncio.Protocol):
             self.on_lost(self)
         self._wake()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Called by the event loop for the buffer to read into."""
+        del sizehint
+        return _READ_BUFFER
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Called when bytes were read into the buffer."""
+        self.receive(bytes(_READ_BUFFER[:nbytes]))
+
+    def receive(self, data: bytes) -> None:
         """Parse the received bytes."""
         self.last_activity = self._loop.time()
         if self.is_complete:

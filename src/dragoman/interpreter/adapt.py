@@ -14,6 +14,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import AnyTool, Message, NativeTool, Request, Sampling, Thinking, Tool, count_leading_systems
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
+from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.cache_marks import limit_marks
 from dragoman.interpreter.deferred_tools import has_deferred, has_too_many, load_tools, require_search
@@ -22,6 +23,7 @@ from dragoman.interpreter.history import adapt_messages, arrange_turns
 from dragoman.interpreter.parameters import adapt_output, adapt_shared_value, adapt_thinking, adapt_tool_loop
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.request_fields import adapt_identity, adapt_sampling, find_max_tokens
+from dragoman.interpreter.search_limits import MAX_USES, find_max_uses, take_call_limit
 from dragoman.interpreter.search_settings import merge_lists
 from dragoman.interpreter.signature_envelopes import ENVELOPE_PREFIX, join_thoughts, open_envelopes
 from dragoman.interpreter.text_call_prompt import describe_tools
@@ -101,6 +103,8 @@ def adapt(
 
 def _load(request: Request, adaptation: Adaptation) -> Request:
     """Return the request with the tools that the target gets now, if some are deferred or they are too many."""
+    if request.extras is not None and MAX_USES in dialect_named(adaptation.traits.dialect).search_settings:
+        request = take_call_limit(request)
     if _has_deferred(request.tools, adaptation):
         return load_tools(request, adaptation)
     if len(request.tools) > adaptation.traits.tools_max and has_too_many(request.tools, adaptation.traits):
@@ -161,14 +165,7 @@ def adapt_turns(messages: tuple[Message, ...], adaptation: Adaptation, *, is_sta
         # What the target has no field for is requested in the prompt, at the end of the system messages.
         instructions = Message(role="system", parts=(Text(text="\n".join(adaptation.instructions)),))
         adapted.insert(count_leading_systems(adapted), instructions)
-    return arrange_turns(
-        adapted,
-        adaptation.traits,
-        adaptation.ledger,
-        is_start=is_start,
-        pair=adaptation.pair,
-        call_count=adaptation.calls,
-    )
+    return arrange_turns(adapted, adaptation, is_start=is_start)
 
 
 def _adapt_extras(request: Request, tools: tuple[AnyTool, ...], adaptation: Adaptation) -> Extras | None:
@@ -191,6 +188,9 @@ def _adapt_extras(request: Request, tools: tuple[AnyTool, ...], adaptation: Adap
     if traits.search_fields and declares_search(tools):
         for pointer, raw in traits.search_fields:
             kept[pointer] = merge_lists(kept.get(pointer), raw)
+        limit, max_uses = dialect_named(traits.dialect).call_limit, find_max_uses(request.tools)
+        if limit and max_uses is not None:
+            kept[limit] = max_uses
     if traits.native_mix and len({type(tool) for tool in tools}) > 1:
         kept.update(traits.native_mix)
     return Extras(traits.dialect, kept) if kept else None

@@ -64,6 +64,8 @@ class Adaptation(Struct):
     """The adapted tools rendered in the target's dialect, if the cache has them."""
     declared: tuple[AnyTool, ...] = ()
     """The client's tools, deferred ones too, if there are any of those."""
+    implied_settings: frozenset[str] = frozenset()
+    """The settings of a web search that are sent as fields of the request."""
     sent: tuple[AnyTool, ...] = ()
     """The tools as the target gets them."""
     has_tool_search: bool = False

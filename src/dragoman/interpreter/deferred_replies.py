@@ -12,6 +12,8 @@ from dragoman.interpreter.reply_adapter import ReplyAdapter
 from dragoman.interpreter.undo import qualify_name
 from dragoman.wire import json
 
+_NO_PARAMETERS = b'{"type":"object","properties":{}}'
+"""The parameters of a tool that the vendor found and the client did not declare."""
 _IN_CLIENT_FORM = "a search for deferred tools: sent in the form of the client's dialect"
 
 
@@ -28,7 +30,7 @@ def adapt_search_reply(part: ToolSearch | FoundTools, adapter: ReplyAdapter) -> 
         return _adapt_query(part, adapter)
     names = [qualify_name(name, namespace) for namespace, name in (_restore(name, adapter) for name in part.names)]
     by_name = {name_tool(tool): tool for tool in adapter.options.tools if isinstance(tool, Tool)}
-    found = tuple(by_name[name] for name in names if name in by_name)
+    found = tuple(by_name.get(name) or Tool(name=name, parameters=_NO_PARAMETERS) for name in names)
     return structs.replace(part, names=tuple(names), tools=json.encode(adapter.client.write_tools(found)))
 
 

@@ -200,8 +200,20 @@ def adapt_search(part: ToolSearch, _message: Message, adaptation: Adaptation) ->
         return part
     adaptation.last_search = part
     if not adaptation.has_tool_search:
-        adaptation.ledger.report_dropped(part.where, _SEARCH_OVER, "informational")
+        report_search(part, adaptation)
     return None
+
+
+def report_search(part: ToolSearch | FoundTools, adaptation: Adaptation) -> None:
+    """Report a search of the history that a target without such blocks does not get.
+
+    If its result declares the tools that it found, they are among the tools of the request.
+    """
+    if part.declares:
+        adaptation.ledger.report_approximated(part.where, _SEARCH_OVER, "informational")
+        drop_extras(part, adaptation)
+    else:
+        adaptation.ledger.report_dropped(part.where, _SEARCH_OVER, "informational")
 
 
 def adapt_found_tools(part: FoundTools, _message: Message, adaptation: Adaptation) -> tuple[AnyPart, ...]:
@@ -210,10 +222,11 @@ def adapt_found_tools(part: FoundTools, _message: Message, adaptation: Adaptatio
         return (part,)
     search, adaptation.last_search = adaptation.last_search, None
     if not adaptation.has_tool_search or search is None:
-        adaptation.ledger.report_dropped(part.where, _SEARCH_OVER, "informational")
+        report_search(part, adaptation)
         return ()
     for one in (search, part):
         adaptation.ledger.report_approximated(one.where, _SENT_AS_OWN, "informational")
+        drop_extras(one, adaptation)
     search_id = search.id or hash_text(part.where, 24)
     tools = _find_tools(part.names, adaptation)
     written = dialect_named(adaptation.traits.dialect).write_tools(tools)
@@ -239,12 +252,16 @@ def adapt_reference(part: ToolReference, _message: Message, adaptation: Adaptati
     """Return a tool that the client found as text: its name at the target, and its description."""
     if part.dialect == adaptation.traits.dialect:
         return part
+    return Text(text=describe_reference(part, adaptation), where=part.where)
+
+
+def describe_reference(part: ToolReference, adaptation: Adaptation) -> str:
+    """Return the text about a tool that the client found, and report that it is sent as text."""
     adaptation.ledger.report_approximated(part.where, "sent as text: the target declares the tool", "informational")
     tool = next((one for one in adaptation.declared if isinstance(one, Tool) and name_tool(one) == part.name), None)
     if tool is None:
-        return Text(text=describe_found(part.name, ""), where=part.where)
-    name = adaptation.alias_tool(tool.name, tool.namespace)
-    return Text(text=describe_found(name, tool.description), where=part.where)
+        return describe_found(part.name, "")
+    return describe_found(adaptation.alias_tool(tool.name, tool.namespace), tool.description)
 
 
 def describe_found(name: str, description: str) -> str:

@@ -27,7 +27,6 @@ from dragoman.core.parts import (
     ToolSearch,
 )
 from dragoman.core.request import Message
-from dragoman.core.traits import Traits
 from dragoman.interpreter.adaptation import EMPTY_TEXT_REJECTED, Adaptation
 from dragoman.interpreter.deferred_tools import adapt_found_tools, adapt_reference, adapt_search
 from dragoman.interpreter.foreign_fields import drop_extras
@@ -45,7 +44,6 @@ from dragoman.interpreter.history_parts import (
     remove_foreign_fields,
     replace_fields,
 )
-from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.media import adapt_media, fits_result
 from dragoman.interpreter.pairing import name_calls
 from dragoman.interpreter.search_history import adapt_search_part
@@ -105,8 +103,10 @@ def _adapt_text(part: Text, message: Message, adaptation: Adaptation) -> Adapted
         return part
     changes = remove_foreign_fields(part, message.role, adaptation)
     if part.citations:
+        # The answer is sent, and so is the search with its pages.
+        grade = "informational" if all(citation.url for citation in part.citations) else None
         adaptation.ledger.report_dropped_field(
-            "part.citations", "citations of an earlier answer are not sent back", part
+            "part.citations", "citations of an earlier answer are not sent back", part, grade
         )
         changes["citations"] = ()
     if part.signature is not None and not adaptation.traits.text_signatures:
@@ -188,26 +188,13 @@ _get_parts = attrgetter("parts")
 _CALLS = {ToolCall, ToolResult}
 
 
-def arrange_turns(  # noqa: PLR0913  the state of a history that continues a cached one
-    messages: list[Message],
-    traits: Traits,
-    ledger: Ledger,
-    *,
-    is_start: bool = True,
-    pair: Callable[[list[Message]], list[Message]] | None = None,
-    call_count: int = 0,
-) -> tuple[Message, ...]:
-    """Return the history in the target's turns; `is_start` means that these messages are its first.
-
-    `call_count` is the number of calls before them.
-
-    `pair` is called if calls and results are not in pairs, and returns the messages with them paired.
-    """
-    notes = None
+def arrange_turns(messages: list[Message], adaptation: Adaptation, *, is_start: bool = True) -> tuple[Message, ...]:
+    """Return the history in the target's turns; `is_start` means that these messages are its first."""
+    traits, ledger, notes = adaptation.traits, adaptation.ledger, None
     if not _CALLS.isdisjoint(map(type, chain.from_iterable(map(_get_parts, messages)))):
-        named, notes = name_calls(messages, traits, call_count)
-        if not notes.in_pairs and pair is not None:
-            named, notes = name_calls(pair(messages), traits, call_count)
+        named, notes = name_calls(messages, traits, adaptation.calls)
+        if not notes.in_pairs:
+            named, notes = name_calls(adaptation.pair(messages), traits, adaptation.calls)
         messages = named
     if not _are_turns(messages):
         messages = to_turns(place_system(messages, traits, ledger), traits, ledger, is_start=is_start)

@@ -20,15 +20,18 @@ def needs_other_api(request: Request, traits: Traits) -> bool:
     """Return whether a model takes the tools of a request, or its reasoning together with them, only in another API."""
     if traits.tools_elsewhere:
         return any(isinstance(tool, Tool) for tool in request.tools)
-    thinking = request.thinking
-    return (
-        traits.tools_need_no_effort and bool(request.tools) and thinking is not None and find_effort(thinking) != "none"
-    )
+    if not traits.tools_need_no_effort or not request.tools:
+        return False
+    if request.thinking is None:
+        return traits.tools_need_stated_effort
+    return find_effort(request.thinking) != "none"
 
 
 def call_needs_other_api(call: Call, dialect: Dialect, traits: Traits) -> bool:
     """Return the same for a request that is not parsed yet; its history is not read."""
-    if not traits.tools_elsewhere and not any(name in call.body for name in _list_thinking_fields(dialect.name)):
+    if not (traits.tools_elsewhere or traits.tools_need_stated_effort) and not any(
+        name in call.body for name in _list_thinking_fields(dialect.name)
+    ):
         return False
     unwrapped = dialect.unwrap(call) if dialect.unwrap is not None else None
     call = unwrapped[0] if unwrapped is not None else call
@@ -49,7 +52,9 @@ def _list_thinking_fields(dialect: str) -> tuple[bytes, ...]:
 
 def report_other_api(body: bytes, dialect: Dialect, traits: Traits, name: str) -> Loss:
     """Return the informational loss of a request that is sent in the other API, whose dialect is `name`."""
-    field = "tools" if traits.tools_elsewhere else "thinking.effort"
-    where = open_request_ledger(dialect, body).find_pointer(field)
+    ledger = open_request_ledger(dialect, body)
+    where = ledger.find_pointer("thinking.effort")
+    if traits.tools_elsewhere or not ledger.has(where):
+        where = ledger.find_pointer("tools")
     reason = f"sent in the upstream's {name} API: this model takes tools with reasoning only there"
     return Loss(where, reason, "approximated", "informational")

@@ -22,7 +22,7 @@ from dragoman.interpreter.ledger import Ledger, open_request_ledger
 from dragoman.interpreter.loss_report import reject_losses
 from dragoman.interpreter.pairing import NO_LOSSES, pair_calls
 from dragoman.interpreter.parameters import disable_in_tool_loop
-from dragoman.interpreter.same_dialect import adapt_to_model, find_parameter_edits
+from dragoman.interpreter.same_dialect import adapt_to_model, find_parameter_edits, is_own_model
 from dragoman.interpreter.search_history import replace_generated
 from dragoman.interpreter.server_edits import Edits
 from dragoman.interpreter.signature_envelopes import ENVELOPE_MARKER, remove_foreign_envelopes
@@ -31,7 +31,7 @@ from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.translation import Links, Translation, TranslationTask
 from dragoman.interpreter.turns import sign_steps
 from dragoman.wire import json
-from dragoman.wire.lookup import Document
+from dragoman.wire.lookup import Document, to_snake_case
 from dragoman.wire.splice import edit, replace_member
 
 _REJECTED = "not sent: the vendor rejected a signature of the history"
@@ -123,7 +123,29 @@ def adapt_own(task: TranslationTask, ledger: Ledger, cache: ToolsCache) -> Call:
     if model:
         call = complete_history(call, dialect, model, ledger, task.server)
     call = remove_foreign_signatures(call, dialect, model, ledger)
-    return adapt_to_model(task, call, ledger, cache) if model else call
+    return adapt_to_model(task, _sign_calls(call, dialect, model, ledger), ledger, cache) if model else call
+
+
+def _sign_calls(call: Call, dialect: Dialect, model: str, ledger: Ledger) -> Call:
+    """Return the request with the vendor's placeholder on calls that have no signature, if the model requires one.
+
+    They were made by an older model, or come from a client that drops signatures.
+    """
+    traits, place = traits_for(dialect.name, model), dialect.call_place
+    if not traits.signed_calls or place is None or not is_own_model(dialect.name, model):
+        return call
+    signature = _find_signature_field(dialect).decode()
+    made, signed = (
+        sum(call.body.count(b'"%b"' % name.encode()) for name in (field, to_snake_case(field)))
+        for field in (place.member, signature)
+    )
+    if made <= signed:
+        return call
+    try:
+        request = dialect.parse_request(call)
+        return _change_history(call, request, sign_steps(request.messages, traits, ledger), dialect, ledger)
+    except (Problem, json.Malformed):
+        return call  # the vendor reports what is wrong with it
 
 
 def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: Ledger) -> Call:
@@ -241,7 +263,7 @@ def _change_history(  # noqa: PLR0913  a request before and after, and where to 
     if edits is None:
         return dialect.render_request(changed, traits)
     if thinking is not request.thinking:
-        edits |= find_parameter_edits(request, changed, call, dialect, traits)
+        edits |= find_parameter_edits(request, changed, call, traits)
     return Call(edit(call.body, {**edits, **(more or {})}), call.model, call.stream)
 
 

@@ -25,6 +25,7 @@ from dragoman.interpreter.reply_adapter import (
     ReplyOptions,
 )
 from dragoman.interpreter.reply_fields import can_cite, drop_reply_fields, list_part_leaves
+from dragoman.interpreter.searches import ReplySearches, drop_search_fields
 from dragoman.wire import json
 
 _NO_OPTIONS = ReplyOptions()
@@ -90,6 +91,7 @@ class EventAdapter(ReplyAdapter):
     """The events of a reply that has no id yet."""
     _next_index = 0
     _usage: Usage | None = None
+    _searches: ReplySearches | None = None
 
     def __init__(self, source: Dialect, client: Dialect, ledger: Ledger, options: ReplyOptions = _NO_OPTIONS) -> None:
         super().__init__(source, client, ledger, options)
@@ -178,10 +180,11 @@ class EventAdapter(ReplyAdapter):
             part = structs.replace(part, extras=None, signature=None)
         fields = extras.fields if extras is not None else None
         if fields and not (isinstance(part, Reasoning) and self.capabilities.reasoning):
-            if not isinstance(part, Search):
+            if isinstance(part, Search):
+                if self.capabilities.searches:  # else the whole search is reported
+                    drop_search_fields(self, part, fields)
+            elif self.capabilities.tool_search or not isinstance(part, ToolSearch | FoundTools):
                 self.drop_fields(part.where, fields)
-            elif self.capabilities.searches:  # else the whole search is reported
-                self.drop_search_fields(part, fields)
             fields = None
         if isinstance(part, ToolCall):
             return self._start_call(part, signature)
@@ -205,7 +208,13 @@ class EventAdapter(ReplyAdapter):
         return [started] if signature is None else [started, *self._hold_signature(opened, signature)]
 
     def _start_search(self, part: Search) -> list[events.Event]:
-        whole = self.adapt_search(part)
+        if part.places and self._searches is not None:
+            # Metadata repeats the queries of searches that were sent when they came, with pages that came too late.
+            self.mark_sent(place for place in part.places if not place.endswith(("/uri", "/title")))
+            return self._skip_part(part)
+        if self._searches is None:
+            self._searches = ReplySearches(self)
+        whole = self._searches.add(part)
         if whole is None:
             return self._skip_part(part)
         self.report_order(whole)
@@ -215,10 +224,11 @@ class EventAdapter(ReplyAdapter):
 
     def _end_searches(self) -> list[events.Event]:
         """Return the searches that are known only at the end of the reply, and their number."""
-        last = [
-            one for at, part in enumerate(self.finish_searches(), self._next_index) for one in replay_part(at, part)
-        ]
-        counted = self.count_searches(self._usage)
+        if self._searches is None and not self.cited_pages:
+            return []
+        searches = self._searches or ReplySearches(self)
+        last = [one for at, part in enumerate(searches.finish(), self._next_index) for one in replay_part(at, part)]
+        counted = searches.count(self._usage)
         return last if counted is None or counted is self._usage else [*last, events.UsageSeen(counted)]
 
     def _drop_part_fields(self, open_part: _OpenPart) -> None:

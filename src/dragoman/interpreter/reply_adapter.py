@@ -30,7 +30,6 @@ from dragoman.dialects.record import Dialect
 from dragoman.interpreter.foreign_fields import report_unknown_in_reply
 from dragoman.interpreter.ids import build_call_id_stem, generate_id, to_plain_id
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.searches import NO_SEARCHES, ReplySearches
 from dragoman.interpreter.signature_envelopes import UNSIGNED, find_item_id, seal_signature
 from dragoman.interpreter.text_call_detector import CallDetector
 from dragoman.interpreter.tool_kinds import declares_search
@@ -121,7 +120,7 @@ CUT_OFF = "the call was cut off inside its arguments"
 NOT_AN_OBJECT = "the call's arguments are not a JSON object, or nested too deeply"
 ONE_CALL = "the client allows one call at a time: only the first is sent"
 REFUSAL_AS_TEXT = "a refusal is sent as text"
-_NEW_ID = "a search gets an id by which it is recognised in the history"
+_NO_SEARCHES = "the client's dialect cannot say that a web search was run"
 UNKNOWN_TO_CLIENT = "not known to the client's dialect"
 _NO_COUNT = "the client's dialect has no such count"
 _ENDINGS: dict[FinishReason, str] = {
@@ -167,13 +166,12 @@ class ReplyAdapter:
         """The pointers that citations and searches have sent, by each pointer above them."""
         self.cited_pages: dict[str, str] = {}
         """The pages cited so far, with their titles."""
-        self._searches: ReplySearches | None = None
 
     def find_drop_reason(self, part: AnyPart) -> str:
         """Return why the client cannot take a part other than text or a call; "" if it can."""
         match part:
             case Search():
-                return "" if self.capabilities.searches else NO_SEARCHES
+                return "" if self.capabilities.searches else _NO_SEARCHES
             case ToolSearch() | FoundTools() if self.capabilities.tool_search:
                 return ""
             case Opaque(dialect=dialect) if dialect != self.client.name:
@@ -196,38 +194,6 @@ class ReplyAdapter:
             above = pointer
             while above := above.rpartition("/")[0]:
                 self.cited_pointers.setdefault(above, set()).add(pointer)
-
-    def drop_search_fields(self, search: Search, fields: dict[str, bytes]) -> None:
-        """Report the fields of a search that are not sent; it gets another id."""
-        search_id = json.encode(search.id)
-        others = {pointer: raw for pointer, raw in fields.items() if raw != search_id}
-        for pointer in fields.keys() - others.keys():
-            self.ledger.report_dropped(search.where + pointer, _NEW_ID, "informational")
-        self.drop_fields(search.where, others)
-
-    def adapt_search(self, search: Search) -> Search | None:
-        """Return a search for the client; None for one whose results are still to come."""
-        self.mark_sent(search.places)
-        return self._open_searches().add(search, self.reply_id)
-
-    def finish_searches(self) -> list[Search]:
-        """Return the searches that are known only at the end of the reply."""
-        infers = self.options.searches and self.capabilities.searches and not self.source.capabilities.searches
-        if self._searches is None and not (infers and self.cited_pages):
-            return []
-        return self._open_searches().finish(self.cited_pages, self.reply_id, infers=infers)
-
-    def count_searches(self, usage: Usage | None) -> Usage | None:
-        """Return the usage with the number of searches, if the client's dialect counts them and the vendor does not."""
-        if self._searches is None or "searches" not in self.capabilities.counts:
-            return usage
-        return self._searches.count(usage)
-
-    def _open_searches(self) -> ReplySearches:
-        if self._searches is None:
-            titles = self.capabilities.search_titles
-            self._searches = ReplySearches(self.ledger, self.options.salt, titles=titles)
-        return self._searches
 
     def assign_call_id(self, call: ToolCall) -> str:
         """Return the client's id for the latest call; report a namespace that the client's dialect does not have."""

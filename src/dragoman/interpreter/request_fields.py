@@ -101,6 +101,13 @@ def _find_accepted_parameters(thinking: Thinking | None, traits: Traits) -> froz
     return traits.sampling | traits.unthinking_sampling if thinking.effort == "none" else traits.sampling
 
 
+def thinks(thinking: Thinking | None, traits: Traits) -> bool:
+    """Return whether a model thinks with these settings."""
+    if thinking is None or (thinking.mode is None and thinking.effort is None):
+        return traits.thinks_by_default
+    return thinking.mode != "disabled" and thinking.effort != "none"
+
+
 @lru_cache
 def _list_rejected(accepted_names: frozenset[str]) -> tuple[str, ...]:
     return tuple(name for name in Sampling.__struct_fields__ if name not in accepted_names)

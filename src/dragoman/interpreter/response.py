@@ -24,7 +24,13 @@ from dragoman.interpreter.reply_adapter import (
     has_other_envelope,
 )
 from dragoman.interpreter.reply_fields import can_cite, drop_reply_fields
-from dragoman.interpreter.searches import arrange_parts, join_texts
+from dragoman.interpreter.searches import (
+    ReplySearches,
+    arrange_parts,
+    drop_search_fields,
+    join_texts,
+    place_searches,
+)
 from dragoman.interpreter.text_call_detector import detect_calls
 from dragoman.interpreter.undo import restore_call
 from dragoman.wire.json import REPLY_NESTED_TOO_DEEPLY, is_nested_too_deeply
@@ -74,6 +80,8 @@ def _restore_reply(response: Response, context: Context) -> Response:
 class ResponseAdapter(ReplyAdapter):
     """Adapts a whole reply part by part."""
 
+    _searches: ReplySearches | None = None
+
     def adapt(self, response: Response, context: Context) -> Response:
         """Return the reply as the client's dialect can express it; raise a `Problem` for an unknown finish reason."""
         undo = context.undo
@@ -90,6 +98,8 @@ class ResponseAdapter(ReplyAdapter):
             parts = arrange_parts(parts, self.ledger, infers=not self.source.capabilities.searches)
         elif self.joins_texts and Search in map(type, parts):
             parts = join_texts(parts, self.ledger)
+        elif self.capabilities.searches and Search in map(type, parts):
+            parts = place_searches(parts)
         for part in parts:
             if type(part) is ToolCall:
                 self._adapt_call(restore_call(part, undo) if restores else part, adapted)
@@ -97,14 +107,17 @@ class ResponseAdapter(ReplyAdapter):
                 self._adapt_part(part, adapted)
             else:
                 self._drop_part(part, reason)
-        adapted += self.finish_searches()
+        searches = self._searches or (ReplySearches(self) if self.cited_pages else None)
+        if searches is not None:
+            adapted += searches.finish()
         if response.extras is not None:
             drop_reply_fields(self, response.extras.fields)
+        usage = None if response.usage is None else self.adapt_usage(response.usage)
         return Response(
             id=response.id,
             model=response.model,
             parts=tuple(adapted),
-            usage=self.count_searches(None if response.usage is None else self.adapt_usage(response.usage)),
+            usage=usage if searches is None else searches.count(usage),
             finish=self.adapt_finish(response.finish),
             created=context.now if response.created is None else response.created,
         )
@@ -171,8 +184,10 @@ class ResponseAdapter(ReplyAdapter):
 
     def _adapt_search(self, search: Search, adapted: list[AnyPart]) -> None:
         if search.extras is not None:
-            self.drop_search_fields(search, search.extras.fields)
-        whole = self.adapt_search(search)
+            drop_search_fields(self, search, search.extras.fields)
+        if self._searches is None:
+            self._searches = ReplySearches(self)
+        whole = self._searches.add(search)
         if whole is not None:
             self.report_order(whole)
             adapted.append(whole)

@@ -6,7 +6,9 @@ else a known server requires is in `server_edits`.
 """
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any, cast
 
 from msgspec import Raw, structs
 
@@ -20,7 +22,7 @@ from dragoman.interpreter.adaptation import Adaptation, find_model_traits, strip
 from dragoman.interpreter.foreign_fields import USUAL_VERBOSITY
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.parameters import adapt_thinking, disable_in_tool_loop
-from dragoman.interpreter.request_fields import adapt_sampling, find_max_tokens
+from dragoman.interpreter.request_fields import adapt_sampling, find_max_tokens, thinks
 from dragoman.interpreter.server_edits import (
     Edits,
     drop_parallel_setting,
@@ -34,6 +36,7 @@ from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.translation import TranslationTask
 from dragoman.wire import array, json
 from dragoman.wire.lookup import Document
+from dragoman.wire.pointer import escape
 from dragoman.wire.splice import edit
 
 WRAPPED = "/request/"
@@ -62,8 +65,11 @@ def adapt_to_model(task: TranslationTask, call: Call, ledger: Ledger, cache: Too
     traits, is_known, has_server = _find_traits(dialect.name, model, task.server)
     adaptation = Adaptation(traits, ledger, dialect.issuer, model)
     adapted = _adapt_parameters(request, adaptation, has_server=has_server) if is_known else request
-    edits = find_parameter_edits(request, adapted, shorter, dialect, traits, has_server=has_server)
+    edits = find_parameter_edits(request, adapted, shorter, traits, has_server=has_server)
     document = Document(shorter.body)
+    if is_known:
+        edits |= _find_refused_fields(adapted, document, traits, ledger)
+        edits |= _find_cache_marks(call.body, dialect, traits, ledger)
     if has_server:
         if adapted.thinking is not request.thinking:
             edits |= find_thinking_leftovers(request, adaptation)
@@ -194,11 +200,11 @@ def _takes_thinking(request: Request, adaptation: Adaptation, *, has_server: boo
     return traits.budget_min <= budget <= (traits.budget_max or budget)
 
 
-def find_parameter_edits(  # noqa: PLR0913  a request before and after, and where to look
-    request: Request, adapted: Request, call: Call, dialect: Dialect, traits: Traits, *, has_server: bool = False
+def find_parameter_edits(
+    request: Request, adapted: Request, call: Call, traits: Traits, *, has_server: bool = False
 ) -> Edits:
     """Return the edits after which the body has the adapted parameters."""
-    fields = _list_changed(request, adapted)
+    dialect, fields = dialect_named(traits.dialect), _list_changed(request, adapted)
     if has_server and adapted.thinking is not request.thinking:
         # The server's members may have other names than the client's.
         fields |= {name for name in dialect.pointers if name.startswith("thinking.")}
@@ -228,6 +234,52 @@ def find_parameter_edits(  # noqa: PLR0913  a request before and after, and wher
         elif old is None or json.peek(old[1]) != json.peek(new[1]):
             edits[old[0] if old is not None else before.spell(pointer)] = new[1]
     return edits
+
+
+def _find_refused_fields(adapted: Request, document: Document, traits: Traits, ledger: Ledger) -> Edits:
+    """Return the edits that remove other fields that the model rejects, and report each that has an effect."""
+    edits: Edits = {}
+    for field in traits.refused_fields:
+        found = document.find(field.where)
+        value = json.peek(found[1]) if found is not None else None
+        if found is None or value in (None, [], {}) or value is False:
+            continue
+        if field.while_thinking and not thinks(adapted.thinking, traits):
+            continue
+        where = found[0]
+        if field.item:
+            items = json.as_list(value)
+            if field.item not in items:
+                continue
+            where = f"{where}/{items.index(field.item)}"
+        edits[where] = None
+        ledger.report_dropped(where, _REMOVED, None if field.has_effect and value else "informational")
+    return edits
+
+
+def _find_cache_marks(body: bytes, dialect: Dialect, traits: Traits, ledger: Ledger) -> Edits:
+    """Return the edits that remove cache marks from the history for a model of the vendor that rejects them."""
+    name = dialect.pointers["part.cache"][0].removeprefix("/") if "part.cache" in dialect.pointers else ""
+    if traits.cache_marks or traits.reasoning_text or not name or b'"%b"' % name.encode() not in body:
+        return {}
+    history = json.decode_object(body).get(dialect.history, Raw(b"null"))
+    found = list(_find_members(json.decode(history), name, f"/{dialect.history}"))
+    for where in found:
+        ledger.report_dropped(where, _REMOVED)
+    return dict.fromkeys(found)
+
+
+def _find_members(value: Any, name: str, where: str) -> Iterator[str]:
+    """Yield the pointers of the members of that name."""
+    if isinstance(value, list):
+        for index, item in enumerate(cast("list[Any]", value)):
+            yield from _find_members(item, name, f"{where}/{index}")
+    elif isinstance(value, dict):
+        for key, member in cast("dict[str, Any]", value).items():
+            if key == name:
+                yield f"{where}/{escape(key)}"
+            elif isinstance(member, list | dict):
+                yield from _find_members(member, name, f"{where}/{escape(key)}")
 
 
 def _list_changed(request: Request, adapted: Request) -> set[str]:

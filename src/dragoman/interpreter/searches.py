@@ -18,8 +18,9 @@ from dragoman.core.response import Usage
 from dragoman.core.searches import GENERATED_MARK, SearchJoiner, list_cited_pages, split_cited_text
 from dragoman.core.stream import Collector, replay_part
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.reply_adapter import ReplyAdapter
+from dragoman.wire import json
 
-NO_SEARCHES = "the client's dialect cannot say that a web search was run"
 _NO_TITLES = "searches in the client's dialect list only the addresses of pages"
 _MAX_HELD = 8_000_000
 """A reply with more characters than this is no longer held back."""
@@ -33,47 +34,73 @@ def generate_search_id(*seeds: object) -> str:
 class ReplySearches:
     """The web searches of one reply."""
 
-    def __init__(self, ledger: Ledger, salt: str, *, titles: bool) -> None:
-        self._ledger = ledger
-        self._salt = salt
-        self._titles = titles
-        """The client's dialect has the titles of the pages of a search."""
+    def __init__(self, adapter: ReplyAdapter) -> None:
+        self._adapter = adapter
+        self._ledger = adapter.ledger
         self._joiner = SearchJoiner()
         self._count = 0
         self._query_count = 0
         self._unsent_titles: list[FoundPage] = []
 
-    def add(self, search: Search, reply_id: str) -> Search | None:
+    def add(self, search: Search) -> Search | None:
         """Return a search for the client; None for one whose results are still to come."""
-        if not self._titles:
+        self._adapter.mark_sent(search.places)
+        if not self._adapter.capabilities.search_titles:
             self._unsent_titles += (page for page in search.pages if page.title and page.where)
         whole = self._joiner.add(search)
-        return None if whole is None else self._name(whole, reply_id)
+        return None if whole is None else self._name(whole)
 
-    def finish(self, cited: dict[str, str], reply_id: str, *, infers: bool) -> list[Search]:
-        """Return the searches that got no results and, with `infers`, one for the cited pages if there was none."""
+    def finish(self) -> list[Search]:
+        """Return the searches that are known only at the end: without results, or found by the pages it cites."""
+        adapter, cited = self._adapter, self._adapter.cited_pages
         for page in self._unsent_titles:
             if cited.get(page.url) != page.title:
                 self._ledger.report_dropped(f"{page.where}/title", _NO_TITLES, "informational")
-        last = [self._name(search, reply_id) for search in self._joiner.take_unfinished()]
+        last = [self._name(search) for search in self._joiner.take_unfinished()]
+        infers = adapter.options.searches and adapter.capabilities.searches and not adapter.source.capabilities.searches
         if infers and cited and not self._count:
             pages = tuple(FoundPage(url, title) for url, title in cited.items())
-            last.append(self._name(Search(pages=pages), reply_id))
+            last.append(self._name(Search(pages=pages)))
         return last
 
-    def _name(self, search: Search, reply_id: str) -> Search:
+    def _name(self, search: Search) -> Search:
         self._count += 1
         self._query_count += max(len(search.queries), 1)
-        search_id = generate_search_id(reply_id, self._salt, self._count)
+        search_id = generate_search_id(self._adapter.reply_id, self._adapter.options.salt, self._count)
         return structs.replace(
             search, id=search_id, step="whole", dialect="", raw=b"", places=(), extras=None, signature=None
         )
 
     def count(self, usage: Usage | None) -> Usage | None:
-        """Return the usage with the number of searches, if the vendor does not count them."""
-        if not self._query_count or (usage is not None and usage.searches is not None):
+        """Return the usage with the number of searches, if the client's dialect counts them and the vendor does not."""
+        if not self._query_count or "searches" not in self._adapter.capabilities.counts:
+            return usage
+        if usage is not None and usage.searches is not None:
             return usage
         return structs.replace(usage or Usage(), searches=self._query_count)
+
+
+def place_searches(parts: Sequence[AnyPart]) -> list[AnyPart]:
+    """Return the parts with the search that metadata shows (Gemini) where the model ran it.
+
+    If the vendor also sent its searches as parts, the pages of the metadata are those of the last of them; else the
+    search comes before the first part that is not reasoning.
+    """
+    known = [part for part in parts if isinstance(part, Search) and part.places]
+    others = [part for part in parts if not (isinstance(part, Search) and part.places)]
+    at = next((at for at in reversed(range(len(others))) if isinstance(others[at], Search)), -1)
+    last = others[at] if at >= 0 else None
+    if known and isinstance(last, Search):
+        others[at] = structs.replace(last, pages=(*last.pages, *known[0].pages), places=known[0].places)
+        return others
+    first = next((at for at, part in enumerate(others) if not isinstance(part, Reasoning)), len(others))
+    return [*others[:first], *known, *others[first:]]
+
+
+def drop_search_fields(adapter: ReplyAdapter, search: Search, fields: dict[str, bytes]) -> None:
+    """Report the fields of a search that are not sent; its id only joins it to its results, and is no loss."""
+    search_id = json.encode(search.id)
+    adapter.drop_fields(search.where, {pointer: raw for pointer, raw in fields.items() if raw != search_id})
 
 
 def arrange_parts(parts: Sequence[AnyPart], ledger: Ledger, *, infers: bool) -> list[AnyPart]:
@@ -82,13 +109,12 @@ def arrange_parts(parts: Sequence[AnyPart], ledger: Ledger, *, infers: bool) -> 
     With `infers`, an answer that cites pages has run a search.
     """
     cited = list(list_cited_pages(parts))
-    searches = [part for part in parts if isinstance(part, Search) and part.places]
+    placed = place_searches(parts)
     if infers and cited and not any(isinstance(part, Search) for part in parts):
-        searches.append(Search())
-    others = [part for part in parts if not (isinstance(part, Search) and part.places)]
-    first = next((at for at, part in enumerate(others) if not isinstance(part, Reasoning)), len(others))
+        first = next((at for at, part in enumerate(placed) if not isinstance(part, Reasoning)), len(placed))
+        placed.insert(first, Search())
     arranged: list[AnyPart] = []
-    for part in _complete_pages([*others[:first], *searches, *others[first:]], cited):
+    for part in _complete_pages(placed, cited):
         if isinstance(part, Text) and part.citations:
             arranged += split_cited_text(_locate_citations(part, ledger))
         else:
@@ -150,25 +176,29 @@ class SearchBuffer:
         if self._first < 0 or self._is_released or getattr(event, "index", self._first) < self._first:
             return [event]
         if isinstance(event, events.Finished):
-            return [*self._arrange(), event]
+            return [*self.release(), event]
         if isinstance(event, events.PartDelta):
             self._size += len(event.text)
         if isinstance(event, events.Failed) or self._size > _MAX_HELD:
-            held, self._held, self._is_released = self._held, [], True
-            return [*held, event]
+            return [*self.flush(), event]
         self._held.append(event)
         return []
 
-    def _arrange(self) -> list[events.Event]:
+    def flush(self) -> list[events.Event]:
+        """Return what is held back, as it came; nothing is held back any more."""
+        held, self._held, self._is_released = self._held, [], True
+        return held
+
+    def release(self) -> list[events.Event]:
+        """Return what is held back, arranged; the part of the stream ends here."""
         collector = Collector()
         others: list[events.Event] = []
-        for event in self._held:
+        for event in self.flush():
             index = getattr(event, "index", None)
             if index is None:
                 others.append(event)
             else:
                 collector.feed(structs.replace(event, index=index - self._first))  # pyright: ignore[reportArgumentType, reportCallIssue]
-        self._is_released = True
         parts = arrange_parts(collector.parts, self._ledger, infers=self._infers)
         return [*(one for at, part in enumerate(parts, self._first) for one in replay_part(at, part)), *others]
 
@@ -236,7 +266,7 @@ class TextJoiner:
             case events.PartEnded(index) if self._text is not None:
                 return self._end_text(self._indexes.get(index, index), self._text)
             case events.Finished() | events.Failed():
-                return [*self._release(), event]
+                return [*self.release(), event]
             case events.PartDelta(index, text, piece):
                 self._size += len(text)
                 return [events.PartDelta(self._indexes.get(index, index), text, piece)]
@@ -253,7 +283,7 @@ class TextJoiner:
             self._joined_count += 1
             self._indexes[index], self._ended = self._ended, None
             return []
-        released = self._release()
+        released = self.release()
         self._length = 0
         self._indexes[index] = index - self._joined_count
         return [*released, events.PartStarted(self._indexes[index], part)]
@@ -265,10 +295,23 @@ class TextJoiner:
         self._ended, self._text = index, None
         return [*spans]
 
-    def _release(self) -> list[events.Event]:
+    def release(self) -> list[events.Event]:
+        """Return the end of a text that might have been continued."""
         ended, self._ended = self._ended, None
         return [] if ended is None else [events.PartEnded(ended)]
+
+    flush = release
 
 
 def _starts_search(event: events.Event) -> bool:
     return type(event) is events.PartStarted and type(event.part) is Search
+
+
+SearchArranger = SearchBuffer | TextJoiner
+
+
+def build_arranger(adapter: ReplyAdapter) -> SearchArranger | None:
+    """Return what arranges the events of the upstream before they are adapted; None if they stay as they are."""
+    if adapter.options.searches and adapter.capabilities.block_citations:
+        return SearchBuffer(adapter.ledger, infers=not adapter.source.capabilities.searches)
+    return TextJoiner(adapter.ledger) if adapter.joins_texts else None

@@ -7,41 +7,25 @@ it: a server may accept more than the table says.
 from collections.abc import Iterable
 from typing import Any, cast
 
-import msgspec
-from msgspec import Raw, Struct, structs
+from msgspec import structs
 
 from dragoman.core.request import Request, Thinking, Tool, ToolChoice
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Dialect
+from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adaptation import Adaptation, find_model_traits
 from dragoman.interpreter.parameters import adapt_output, adapt_shared_value
 from dragoman.wire import json
 from dragoman.wire.lookup import Document
-from dragoman.wire.pointer import escape
 
 Edits = dict[str, bytes | None]
 """Raw values by pointer; None removes a value."""
-_EFFORT = "reasoning_effort"
 _NO_FIELD = "the server does not take it"
-_REASONING_FIELDS = ("reasoning_content", "reasoning")
-
-
-class _Turn(Struct):
-    """A message of the history, as far as a server refuses something in it."""
-
-    role: Any = None
-    name: Any = None
-    tool_calls: Any = None
-    reasoning_content: Raw = Raw()
-    reasoning: Raw = Raw()
-
-
-_TURN_DECODER = msgspec.json.Decoder(_Turn)
 
 
 def takes_thinking(thinking: Thinking, traits: Traits) -> bool:
     """Return whether the server takes the members by which the client set thinking, with the values they have."""
-    written = {_EFFORT: b""} if thinking.extras is None else _strip_slashes(thinking.extras.fields)
+    written = {_find_effort(traits): b""} if thinking.extras is None else _strip_slashes(thinking.extras.fields)
     if not written.keys() <= _list_thinking_members(traits):
         return False
     if thinking.effort is not None and thinking.effort not in traits.efforts:
@@ -60,11 +44,16 @@ def _strip_slashes(fields: dict[str, bytes]) -> dict[str, bytes]:
     return {pointer.removeprefix("/"): raw for pointer, raw in fields.items()}
 
 
+def _find_effort(traits: Traits) -> str:
+    """Return the name of the member with the effort, as the dialect's own vendor has it."""
+    return dialect_named(traits.dialect).pointers["thinking.effort"][0].removeprefix("/")
+
+
 def _list_thinking_members(traits: Traits) -> set[str]:
     """Return the names of the members by which a server takes thinking."""
     members = {name for name, _ in (*traits.thinking_on, *traits.thinking_off)}
     if traits.efforts:
-        members |= {_EFFORT, traits.effort_member.partition("/")[0]}
+        members |= {_find_effort(traits), traits.effort_member.partition("/")[0]}
     if traits.budget_member:
         members.add(traits.budget_member.partition("/")[0])
     return members
@@ -139,48 +128,10 @@ def find_thinking_leftovers(request: Request, adaptation: Adaptation) -> Edits:
 
 
 def find_message_edits(body: bytes, dialect: Dialect, adaptation: Adaptation) -> Edits:
-    """Return the edits of the messages that the server would refuse, and report each loss.
-
-    The whole history is read, so only for a server that refuses something in it.
-    """
-    name, traits, edits = dialect.history, adaptation.traits, Edits()
-    has_developer = not traits.developer_role and b'"developer"' in body
-    if not (traits.reasoning_required or has_developer or not traits.speaker_names):
-        return edits
-    try:
-        items = json.decode_array(json.decode_object(body)[name])
-    except (KeyError, json.Malformed):
-        return edits  # the server reports what is wrong with it
-    for index, item in enumerate(items):
-        turn = _read_turn(item)
-        if turn is None:
-            continue
-        where = f"/{escape(name)}/{index}"
-        if turn.role == "developer" and not traits.developer_role:
-            edits[f"{where}/role"] = b'"system"'
-        if isinstance(turn.name, str) and turn.role != "tool" and not traits.speaker_names:
-            adaptation.ledger.report_dropped(f"{where}/name", "the target has no names on messages")
-            edits[f"{where}/name"] = None
-        if turn.role == "assistant" and (
-            traits.reasoning_required == "turns" or (traits.reasoning_required and turn.tool_calls)
-        ):
-            edits |= _add_reasoning(turn, where, traits)
+    """Return the edits of the messages that the server would refuse, and report each loss."""
+    edits = Edits()
+    for change in dialect.edit_messages(body, adaptation.traits) if dialect.edit_messages is not None else ():
+        if change.loss:
+            adaptation.ledger.report_dropped(change.where, change.loss)
+        edits[change.where] = change.raw
     return edits
-
-
-def _add_reasoning(turn: _Turn, where: str, traits: Traits) -> Edits:
-    """Return the edits that give a turn the reasoning member, even if it is empty; one of another name is renamed."""
-    given = {field: bytes(getattr(turn, field)) for field in _REASONING_FIELDS}
-    if given[traits.reasoning_member] not in (b"", b"null"):
-        return {}
-    other = next((field for field, raw in given.items() if raw not in (b"", b"null")), None)
-    if other is None:
-        return {f"{where}/{traits.reasoning_member}": b'""'}
-    return {f"{where}/{traits.reasoning_member}": given[other], f"{where}/{other}": None}
-
-
-def _read_turn(item: Raw) -> _Turn | None:
-    try:
-        return _TURN_DECODER.decode(item)
-    except (msgspec.MsgspecError, RecursionError):
-        return None

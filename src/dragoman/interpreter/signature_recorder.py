@@ -16,6 +16,10 @@ from dragoman.wire import json
 
 _MAX_RECORDED = 8 << 20
 """A reply with more bytes is not recorded any further."""
+_MAX_LOOSE = 8 << 10
+"""Bytes of the stream after which short deltas are joined: a delta takes more memory than its text."""
+_MAX_JOINED = 16 << 10
+"""Characters of a delta to which no others are joined."""
 _NO_SIGNATURES = SavedSignatures()
 
 
@@ -53,7 +57,7 @@ class SignatureRecorder:
         self._texts: list[str] = []
         self._offset = 0
         self._has_call = False
-        self._size = 0
+        self._size = self._joined_size = 0
         self.ended: list[SignedSection] = []
         """The sections that have ended; the code that saves them clears the list."""
 
@@ -65,6 +69,10 @@ class SignatureRecorder:
     def add_bytes(self, size: int) -> bool:
         """Count the bytes of the stream; return False if it is too large to be recorded any further."""
         self._size += size
+        if self._size - self._joined_size > _MAX_LOOSE:
+            self._joined_size = self._size
+            for _, deltas in self._open.values():
+                _join_deltas(deltas)
         return self._size <= _MAX_RECORDED
 
     def record_event(self, event: Event) -> None:
@@ -128,6 +136,16 @@ class SignatureRecorder:
         if signed and any(self._texts):
             saved = SavedSignatures(None, signed)
             self.ended.append(SignedSection(build_text_id("".join(self._texts)), "", saved))
+
+
+def _join_deltas(deltas: list[PartDelta]) -> None:
+    """Join the short deltas of the last piece at the end of a list; long ones are joined already."""
+    start = len(deltas)
+    while start and deltas[start - 1].piece == deltas[-1].piece and len(deltas[start - 1].text) < _MAX_JOINED:
+        start -= 1
+    if start < len(deltas):
+        text = "".join([delta.text for delta in deltas[start:]])
+        deltas[start:] = [structs.replace(deltas[-1], text=text)]
 
 
 def _complete_part(part: AnyPart, deltas: Sequence[PartDelta]) -> AnyPart:

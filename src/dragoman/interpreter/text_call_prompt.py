@@ -7,10 +7,23 @@ from typing import Any, Literal, assert_never
 
 from msgspec import Raw, Struct, structs
 
-from dragoman.core.parts import AnyPart, Data, Media, Opaque, Reasoning, Text, ToolCall, ToolResult
+from dragoman.core.parts import (
+    AnyPart,
+    Data,
+    FoundTools,
+    Media,
+    Opaque,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolReference,
+    ToolResult,
+    ToolSearch,
+)
 from dragoman.core.request import Message, OutputFormat, Request, Sampling, Tool, count_leading_systems
 from dragoman.core.traits import Traits
 from dragoman.interpreter.adaptation import Adaptation
+from dragoman.interpreter.deferred_tools import describe_reference, load_tools, report_search
 from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.history_parts import convert_arguments, drop_signature, wrap_free_text
 from dragoman.interpreter.ledger import Ledger
@@ -115,7 +128,7 @@ def describe_tools(request: Request, source_issuer: str, traits: Traits, ledger:
     # Text can express almost any name and any schema, but it enforces nothing.
     row = Traits(dialect="", name_max=256, name_symbols="_-.:/", failed_results=True)
     adaptation = Adaptation(row, ledger, source_issuer, can_force=False)
-    tools = declare_client_tools(request.tools, adaptation) if form else ()
+    tools = declare_client_tools(load_tools(request, adaptation).tools, adaptation) if form else ()
     functions = tuple(tool for tool in tools if isinstance(tool, Tool))
     has_calls = any(_is_call_or_result(part) for message in request.messages for part in message.parts)
     if not form or not (functions or has_calls):
@@ -263,7 +276,8 @@ class _HistoryRenderer:
 
     def _render_message(self, message: Message) -> Message:
         if not any(
-            isinstance(part, ToolCall | ToolResult) or (isinstance(part, Opaque) and part.declares)
+            isinstance(part, ToolCall | ToolResult | ToolSearch | FoundTools)
+            or (isinstance(part, Opaque) and part.declares)
             for part in message.parts
         ):
             return message
@@ -278,6 +292,8 @@ class _HistoryRenderer:
                     )
                 case ToolResult():
                     parts = _append_text(parts, self._render_result(part, moved))
+                case ToolSearch() | FoundTools():
+                    report_search(part, self._adaptation)
                 case Opaque(declares=True):
                     self._adaptation.ledger.report_approximated(
                         part.where, "its tools are sent in the tools of the request"
@@ -324,6 +340,8 @@ class _HistoryRenderer:
                     adaptation.ledger.report_approximated(item.where, reason)
                     texts.append(f"[{kind} follows]")
                     moved.append(item)
+                case ToolReference():
+                    texts.append(describe_reference(item, adaptation))
                 case Opaque():
                     adaptation.ledger.report_dropped(item.where, "it cannot be sent as text")
                 case _:

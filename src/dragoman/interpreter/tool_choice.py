@@ -72,6 +72,10 @@ def adapt_choice(choice: ToolChoice, declared: Tools, sent: Tools, adaptation: A
         if mode == "required" or choice.names:
             ledger.report_dropped_field("tool_choice", "there are no tools to choose from")
         return None
+    if traits.choice_of_functions and not any(isinstance(tool, Tool) for tool in sent):
+        if mode in ("required", "none") or choice.names:
+            ledger.report_dropped_field("tool_choice", "the target has a choice among functions only")
+        return None
     if mode == "none":
         return _forbid_calls(choice, adaptation)
     if choice.names:

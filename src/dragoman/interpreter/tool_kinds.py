@@ -3,7 +3,7 @@
 Each dialect has its own counterparts of other vendors' tools in `compat.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import structs
 
@@ -13,11 +13,13 @@ from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.adaptation import NO_LIMIT, Adaptation
 from dragoman.interpreter.ids import hash_text
 from dragoman.interpreter.schema.conversion import ConvertedSchema
+from dragoman.interpreter.schema.drafts import Fault
 from dragoman.interpreter.schema.limits import measure_complexity
 from dragoman.interpreter.schema.openapi import to_openapi
 from dragoman.interpreter.schema.plain import to_json_schema
 from dragoman.interpreter.schema.roots import is_openai_strict, to_anthropic_output, to_openai_strict
 from dragoman.interpreter.search_settings import translate_settings
+from dragoman.interpreter.translation import TurnFunctionsNeeded
 from dragoman.interpreter.undo import qualify_name
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
@@ -31,11 +33,20 @@ _SEARCH = "search"
 """The purpose of a vendor's web search."""
 NO_PROGRAMS = "the target runs no programs that call tools: the model calls them directly"
 DECLARED = "declared as a function with the documented parameters"
+_NOTICES = {
+    "search": (
+        "You have no web search in this conversation. Do not say that you have searched, and invent no results: if you "
+        "are asked to search, say that you cannot."
+    )
+}
+"""What the prompt says about a tool that its client declares and that cannot be run."""
+_DESCRIBED = frozenset({"function", "parameters", "input_schema"})
+"""Fields that only a function of the caller has, not a vendor's own tool."""
 
 
 def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
     """Return the target's counterpart of a vendor's own tool, and report what it does not have."""
-    found = find_counterpart(tool, adaptation.traits.dialect)
+    found = find_counterpart(tool, adaptation.traits)
     if found is None:
         if find_purpose(tool.raw) == _SEARCH:
             adaptation.missing[_SEARCH] = tool.where
@@ -45,18 +56,27 @@ def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
             adaptation.ledger.report_dropped(tool.where, NO_PROGRAMS, "informational")
             return None
         kind = find_kind(tool)
-        reason = HOSTED_TOOL if _is_hosted(tool) else f"{UNKNOWN_TOOL}: {kind}" if kind else UNKNOWN_TOOL
+        reason = HOSTED_TOOL if is_hosted(tool) else f"{UNKNOWN_TOOL}: {kind}" if kind else UNKNOWN_TOOL
         adaptation.ledger.report_dropped(tool.where, reason)
     elif json.peek(found.raw) != json.peek(tool.raw):
-        # Every tool search finds the same tools, whatever it is called.
+        # Every tool search finds the same tools, and every web search the same web.
         is_search = find_purpose(tool.raw) == "tool_search"
-        grade = "informational" if is_search else None
+        grade = "informational" if is_search or find_purpose(tool.raw) == _SEARCH else None
         adaptation.ledger.report_approximated(tool.where, "replaced by the target's own tool of that kind", grade)
         if find_purpose(tool.raw) == _SEARCH:
-            return translate_settings(tool, found, list_settings(tool), adaptation.ledger)
+            settings = [pointer for pointer in list_settings(tool) if pointer != "/name"]
+            return translate_settings(tool, found, settings, adaptation.ledger, implied=adaptation.implied_settings)
         for pointer in [pointer for pointer in list_settings(tool) if not (is_search and pointer == "/name")]:
             adaptation.ledger.report_dropped(tool.where + pointer, "settings of a vendor's own tool are not translated")
     return found
+
+
+def handle_missing(missing: Mapping[str, str], choice: ToolChoice | None, adaptation: Adaptation) -> None:
+    """Raise `TurnFunctionsNeeded` for what the caller can run itself; add a notice to the prompt for the rest."""
+    needed = adaptation.turn_functions.intersection(missing)
+    if needed and (choice is None or choice.mode != "none"):
+        raise TurnFunctionsNeeded(needed, missing[min(needed)])
+    adaptation.instructions += [_NOTICES[purpose] for purpose in missing if purpose in _NOTICES]
 
 
 def declare_client_tools(tools: Sequence[AnyTool], adaptation: Adaptation) -> list[AnyTool]:
@@ -93,20 +113,38 @@ def _find_functions(tool: NativeTool, target: str) -> tuple[Tool, ...]:
 
 
 def find_kind(tool: NativeTool) -> str:
-    """Return the type of a vendor's own tool, or the member that it is in; "" if it has none."""
+    """Return the type of a vendor's own tool, or the members that it is in; "" if it has none."""
     members = json.decode_object(tool.raw) if json.is_object(tool.raw) else {}
-    kind = json.peek(members["type"]) if "type" in members else next(iter(members), "")
+    kind = json.peek(members["type"]) if "type" in members else ", ".join(members)
     return kind if isinstance(kind, str) else ""
 
 
-def is_impossible(tool: NativeTool) -> bool:
+def find_native_faults(tool: NativeTool) -> list[Fault]:
+    """Return the errors of a tool that was parsed as a vendor's own."""
+    if _is_incomplete(tool):
+        return [("", "the function is incomplete: add the fields that this API requires of a function")]
+    if _is_impossible(tool):
+        kind = json.encode(find_kind(tool)).decode()
+        return [("/type", f"this API has no tools of the type {kind}: declare a function")]
+    return []
+
+
+def _is_incomplete(tool: NativeTool) -> bool:
+    """Return whether a tool that was parsed as a vendor's own is an incomplete function of the caller."""
+    members = json.decode_object(tool.raw) if json.is_object(tool.raw) else {}
+    if "type" in members:
+        return bytes(members["type"]) == b'"function"'
+    return not _DESCRIBED.isdisjoint(members)
+
+
+def _is_impossible(tool: NativeTool) -> bool:
     """Return whether the tool's own API has no such tools, and no vendor has one of that kind."""
     dialect = DIALECTS.get(tool.dialect)
-    has_natives = dialect is None or dialect.is_hosted is not None or bool(dialect.vendor_tools)
+    has_natives = dialect is None or dialect.is_hosted is not None
     return not has_natives and not find_purpose(tool.raw)
 
 
-def _is_hosted(tool: NativeTool) -> bool:
+def is_hosted(tool: NativeTool) -> bool:
     """Return whether the vendor of the tool's dialect runs it."""
     dialect = DIALECTS.get(tool.dialect)
     return dialect is not None and dialect.is_hosted is not None and dialect.is_hosted(tool.raw)
@@ -133,16 +171,18 @@ def declares_search(tools: Sequence[AnyTool]) -> bool:
     return any(find_purpose(tool.raw) == _SEARCH for tool in natives)
 
 
-def find_counterpart(tool: NativeTool, dialect: str) -> NativeTool | None:
-    """Return the tool of `dialect` that does what `tool` does, or None."""
-    return find_tool_for(find_purpose(tool.raw), dialect, tool.where)
+def find_counterpart(tool: NativeTool, traits: Traits) -> NativeTool | None:
+    """Return the tool of a model's vendor that does what `tool` does, or None."""
+    return find_tool_for(find_purpose(tool.raw), traits, tool.where)
 
 
-def find_tool_for(purpose: str, dialect: str, where: str = "") -> NativeTool | None:
-    """Return the tool of the vendor of `dialect` for a purpose, such as "search"; None if it has none."""
-    target = DIALECTS.get(dialect)
+def find_tool_for(purpose: str, traits: Traits, where: str = "") -> NativeTool | None:
+    """Return the tool of a model's vendor for a purpose, such as "search"; None if it has none."""
+    target = DIALECTS.get(traits.dialect)
     found = target.vendor_tools.get(purpose) if target is not None else None
-    return NativeTool(dialect=dialect, raw=found.raw, where=where) if found is not None else None
+    if found is None or (purpose == _SEARCH and not traits.web_search):
+        return None
+    return NativeTool(dialect=traits.dialect, raw=found.raw, where=where)
 
 
 def list_settings(tool: NativeTool) -> list[str]:

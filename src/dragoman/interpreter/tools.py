@@ -24,6 +24,7 @@ from dragoman.interpreter.schema.plain import (
     prove_plain,
     to_json_schema,
 )
+from dragoman.interpreter.search_limits import MAX_USES, find_max_uses
 from dragoman.interpreter.tool_choice import adapt_choice, add_validation, drop_disallowed_tools
 from dragoman.interpreter.tool_kinds import (
     StrictBudget,
@@ -31,8 +32,8 @@ from dragoman.interpreter.tool_kinds import (
     adapt_native,
     declare_client_tools,
     drop_conflicts,
-    find_kind,
-    is_impossible,
+    find_native_faults,
+    handle_missing,
     is_strict,
     make_strict,
     needs_closing,
@@ -40,20 +41,13 @@ from dragoman.interpreter.tool_kinds import (
     to_strict,
 )
 from dragoman.interpreter.tools_cache import NO_PROOFS, AdaptedTools
-from dragoman.interpreter.translation import TurnFunctionsNeeded
 from dragoman.interpreter.undo import qualify_name
 from dragoman.wire import json
 
 _STRUCTURAL = frozenset({"type", "properties", "required", "additionalProperties", "$schema"})
 """Keywords without information in the schema of a tool without arguments."""
 NO_PARAMETERS = b'{"type":"object","properties":{}}'
-_NOTICES = {
-    "search": (
-        "You have no web search in this conversation. Do not say that you have searched, and invent no results: if you "
-        "are asked to search, say that you cannot."
-    )
-}
-"""What the prompt says about a tool that its client declares and that cannot be run."""
+DECLARED_TWICE = "an earlier tool has the same name"
 _NO_PARAMETERS_STRICT = b'{"type":"object","properties":{},"required":[],"additionalProperties":false}'
 
 
@@ -69,7 +63,7 @@ def adapt_request_tools(request: Request, adaptation: Adaptation) -> tuple[tuple
     if adapted.losses:
         adaptation.ledger.add(adapted.losses)
     if adapted.missing:
-        _handle_missing(adapted.missing, choice, adaptation)
+        handle_missing(adapted.missing, choice, adaptation)
     if choice is not None:
         choice = adapt_choice(choice, request.tools, adapted.tools, adaptation)
     if adapted.validated:
@@ -80,14 +74,6 @@ def adapt_request_tools(request: Request, adaptation: Adaptation) -> tuple[tuple
         return stubs, ToolChoice(mode="none") if stubs else None
     adaptation.written_tools = adapted.written
     return adapted.tools, choice
-
-
-def _handle_missing(missing: Mapping[str, str], choice: ToolChoice | None, adaptation: Adaptation) -> None:
-    """Raise `TurnFunctionsNeeded` for what the caller can run itself; add a notice to the prompt for the rest."""
-    needed = adaptation.turn_functions.intersection(missing)
-    if needed and (choice is None or choice.mode != "none"):
-        raise TurnFunctionsNeeded(needed, missing[min(needed)])
-    adaptation.instructions += [_NOTICES[purpose] for purpose in missing if purpose in _NOTICES]
 
 
 def _find_adapted_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTools:
@@ -112,6 +98,8 @@ def adapt_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTo
     own.has_tool_search = adaptation.has_tool_search
     distinct = _drop_duplicates(tools, own)
     if any(isinstance(tool, NativeTool) for tool in distinct):
+        if dialect_named(traits.dialect).call_limit and find_max_uses(tools) is not None:
+            own.implied_settings = frozenset({MAX_USES})
         distinct = declare_client_tools(distinct, own)
     each = _adapt_each(distinct, own)
     if any(isinstance(tool, NativeTool) for tool in each):
@@ -158,7 +146,7 @@ def _drop_duplicates(tools: Iterable[AnyTool], adaptation: Adaptation) -> list[A
     if len(first) < len(functions):
         duplicates = {id(tool): tool for tool in functions if first[tool.namespace, tool.name] is not tool}
         for tool in duplicates.values():
-            adaptation.ledger.report_dropped(tool.where, "an earlier tool has the same name")
+            adaptation.ledger.report_dropped(tool.where, DECLARED_TWICE)
         kept = [tool for tool in kept if id(tool) not in duplicates]
     return kept
 
@@ -279,10 +267,6 @@ def find_schema_faults(schema: bytes, *, openapi: bool = False, proof: PlainProo
     return () if proof.valid else find_faults(schema, openapi=openapi)
 
 
-_DESCRIBED = frozenset({"function", "parameters", "input_schema"})
-"""Fields that only a function of the caller has, not a vendor's own tool."""
-
-
 def are_valid(tools: tuple[AnyTool, ...], proofs: Mapping[str, PlainProof] = NO_PROOFS) -> bool:
     """Return whether the tools have no errors; `proofs` are results of `prove_plain` by the tools' pointers."""
     return not any(find_faults_in(tool, proofs.get(tool.where)) for tool in tools) and not any(find_duplicates(tools))
@@ -300,12 +284,7 @@ def find_faults_in(tool: AnyTool, proof: PlainProof | None = None) -> list[tuple
     `proof` is the result of `prove_plain` for the tool's parameters, if it is known already.
     """
     if isinstance(tool, NativeTool):
-        if _is_incomplete_tool(tool):
-            return [("", "the function is incomplete: add the fields that this API requires of a function", False)]
-        if is_impossible(tool):
-            kind = json.encode(find_kind(tool)).decode()
-            return [("/type", f"this API has no tools of the type {kind}: declare a function", False)]
-        return []
+        return [(at, message, False) for at, message in find_native_faults(tool)]
     found = [] if tool.name.strip() else [("", "the tool has no name", False)]
     if tool.parameters is not None:
         faults = find_schema_faults(tool.parameters, openapi=tool.openapi, proof=proof)
@@ -313,14 +292,6 @@ def find_faults_in(tool: AnyTool, proof: PlainProof | None = None) -> list[tuple
         if not faults and not (proof is not None and proof.valid) and not accepts_objects(json.peek(tool.parameters)):
             found.append(("", f"the parameters of {tool.name!r} must be an object, and this schema accepts none", True))
     return found
-
-
-def _is_incomplete_tool(tool: NativeTool) -> bool:
-    """Return whether a tool that was parsed as a vendor's own is an incomplete function of the caller."""
-    members = json.decode_object(tool.raw) if json.is_object(tool.raw) else {}
-    if "type" in members:
-        return bytes(members["type"]) == b'"function"'
-    return not _DESCRIBED.isdisjoint(members)
 
 
 def find_duplicates(tools: tuple[AnyTool, ...]) -> Iterator[Fault]:

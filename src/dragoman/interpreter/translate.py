@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from dragoman.core.losses import Loss, Strict
 from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, Request
+from dragoman.core.request import AnyTool, Message, Request, Tool
 from dragoman.core.traits import TextCalls, Traits
 from dragoman.dialects.record import Call, Dialect, Tools
 from dragoman.dialects.registry import dialect_named
@@ -29,6 +29,7 @@ from dragoman.interpreter.signatures import (
     restore_signatures,
 )
 from dragoman.interpreter.text_call_prompt import describe_tools
+from dragoman.interpreter.tools import DECLARED_TWICE
 from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
 from dragoman.interpreter.translation import Links, SignatureLookup, Translation, TranslationTask
 from dragoman.interpreter.turns import CONTINUED
@@ -190,8 +191,22 @@ def complete_request(request: Request, source: Dialect | None, ledger: Ledger) -
         if source is not None and source.read_declared_tools is not None
         else ()
     )
-    new = tuple(tool for tool in declared if tool not in request.tools)
+    if not declared:
+        return request
+    known, new = {_identify(tool) for tool in request.tools}, list[AnyTool]()
+    for tool in declared:
+        if tool in request.tools or tool in new:
+            continue
+        if _identify(tool) in known:
+            ledger.report_dropped(tool.where, DECLARED_TWICE)
+            continue
+        known.add(_identify(tool))
+        new.append(tool)
     return structs.replace(request, tools=(*request.tools, *new)) if new else request
+
+
+def _identify(tool: AnyTool) -> tuple[str, str, bytes]:
+    return (tool.namespace, tool.name, b"") if isinstance(tool, Tool) else ("", "", tool.raw)
 
 
 def _render(adapted: Request, traits: Traits, ledger: Ledger, task: TranslationTask) -> tuple[Call, tuple[Loss, ...]]:

@@ -34,6 +34,8 @@ _FENCED = re.compile(r"\s*```(?:json)?\n(.*)\n```\s*", re.DOTALL)
 """A value in a Markdown code block."""
 _HINTS = ("annotations", "icons", "meta")
 _NO_VALUE: Any = object()
+_MAX_COMPARED = 20
+"""Texts of a result that are looked for in its structured output, because each one takes time."""
 
 
 def result_from(result: types.CallToolResult) -> ToolResult:
@@ -82,7 +84,7 @@ def _dump_block(block: Any) -> Any:
 
 
 def _add_structured(content: list[Content], value: Any) -> list[Content]:
-    """Append structured output to the content, unless the text already contains the same value."""
+    """Append structured output to the content, unless the text is the same value; leave texts out that it contains."""
     texts = [part.text for part in content if isinstance(part, Text)]
     decoded = [_try_decode(text) for text in texts]
     if value in decoded:
@@ -96,7 +98,26 @@ def _add_structured(content: list[Content], value: Any) -> list[Content]:
         or _matches_texts(_list_block_texts(wrapped), texts, decoded)
     ):
         return content
+    if 0 < len(texts) <= _MAX_COMPARED and _contains_all(value, texts, decoded):
+        content = [part for part in content if not isinstance(part, Text)]
     return [*content, Data(json=msgspec.json.encode(value))]
+
+
+def _contains_all(value: Any, texts: Sequence[str], decoded: Sequence[Any]) -> bool:
+    """Return whether a value has every text in it, as a text or as the JSON value that the text is."""
+    leaves, nested = set[Any](), list[Any]()
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict | list):
+            nested.append(item)
+            waiting += cast("dict[str, Any]", item).values() if isinstance(item, dict) else cast("list[Any]", item)
+        else:
+            leaves.add(item)
+    return all(
+        text in leaves or (json in nested if isinstance(json, dict | list) else json in leaves)
+        for text, json in zip(texts, decoded, strict=True)
+    )
 
 
 def _unwrap_single(value: Any) -> Any:

@@ -22,6 +22,7 @@ from dragoman.gateway.conversations.background import Background
 from dragoman.gateway.conversations.options import ConversationOptions, parse_session_request
 from dragoman.gateway.conversations.repeats import resend_answer
 from dragoman.gateway.duplicate_keys import DuplicateKeyChecker
+from dragoman.gateway.large_bodies import SeparatorLimit
 from dragoman.gateway.passthrough import drop_key
 from dragoman.gateway.record import EXCHANGE_HEADER, Record
 from dragoman.http.client import RECEIVED_MARKS
@@ -40,42 +41,19 @@ from dragoman.server.handlers import (
     build_error,
     build_path_rejection,
     reject_websocket,
+    require_no_loop,
     send_error,
 )
 from dragoman.server.load_shedder import LoadShedder
 from dragoman.server.metrics import QUIET_OPERATIONS
 from dragoman.server.routes import PathMatch, Paths
 
-_MAX_GATEWAYS = 10
-"""The most gateways that a request may have come through."""
-_MAX_SHOWN = 200
 _PUBLIC_OPERATIONS = frozenset({"health", "ready"})
-_LIMITED_OPERATIONS = frozenset({"generate", "count", "other", "mcp"})
+_LIMITED_OPERATIONS = frozenset({"generate", "count", "other", "mcp", "translate"})
 """Operations that count for the concurrency limit of a key."""
 
-_UNPARSED_TYPES = (
-    "multipart/",
-    "audio/",
-    "image/",
-    "video/",
-    "application/octet-stream",
-    "application/jsonl",
-    "text/csv",
-)
-"""Content types of files, which are forwarded without being parsed."""
-
-
-_OFFLOADED_OPERATIONS = frozenset({"generate", "count"})
-"""Operations whose large bodies another process handles."""
-_MANY_SEPARATORS = 100_000
-"""Commas and colons in the body of such an operation from which on it is large."""
-_MOST_ON_LOOP = 500_000
-"""Commas and colons in a body of another operation."""
-_LARGE_BYTES = 16 << 20
-"""Bytes from which on such a body is large however few values it has."""
 _MOST_MEMBERS = 10_000
 """Members of a body at the top level."""
-_COUNTED_AT_ONCE = 4 << 20
 _ReadBody = tuple[Call, ConversationOptions | None, tuple[Loss, ...]]
 
 
@@ -141,14 +119,13 @@ class App:
             name for name, dialect in DIALECTS.items() if dialect.turns.has_store_member
         )
         """Dialects whose request bodies can name the conversation they continue."""
-        self.paths = Paths(DIALECTS.values())
+        self.paths = Paths(DIALECTS.values(), translates=services.translates)
         self._shedder = LoadShedder(self.paths, self._load, observability.metrics)
         vendor_headers = (dialect.api.forwarded_headers for dialect in DIALECTS.values())
         self._forwarded_headers = frozenset({"idempotency-key"}).union(*vendor_headers)
         """Client headers that are forwarded because they select vendor features. They never include credentials."""
         self._body_reader = BodyReader()
-        self._uncounted = min(self._load.limits.separators, _MANY_SEPARATORS)
-        """Bytes of a body up to which its separators are not counted."""
+        self._separators = SeparatorLimit(self._load.limits.separators)
         endpoints = Endpoints(services, self._background, self._read_request)
         self._handlers: dict[str, EndpointHandler] = {**endpoints.handlers, "generate": self._generate}
 
@@ -166,8 +143,8 @@ class App:
             if record.operation not in QUIET_OPERATIONS:
                 self._load.begin_request()
                 is_counted = True
-            if len(request.body) > self._uncounted:
-                await self._count_separators(request, record)
+            if len(request.body) > self._separators.uncounted:
+                await self._separators.check(request, record.operation)
             if request.method == "GET" and request.header("sec-websocket-key"):
                 await reject_websocket(exchange, record)
             elif path is None:
@@ -227,41 +204,11 @@ class App:
         record.owner = key.name
         marks = request.headers_by_name.get(EXCHANGE_HEADER, "")
         if marks or RECEIVED_MARKS.get():
-            self._require_no_loop(marks)
+            require_no_loop(marks, self.base_url)
         reason = self._load.find_exceeded(length) if record.operation not in QUIET_OPERATIONS else ""
         if reason:
             raise Problem("overloaded", f"the gateway is overloaded: {reason}", retry_after=RETRY_AFTER)
         return key
-
-    def _require_no_loop(self, marks: str) -> None:
-        """Raise a `Problem` if a request has come through this gateway before, or through too many others."""
-        # A connection's requests share their context, so those without marks reset what an earlier one has set.
-        RECEIVED_MARKS.set(marks)
-        passed = marks.split(", ")
-        if self.base_url in passed or len(passed) > _MAX_GATEWAYS:
-            message = (
-                f"the gateway called itself: set base_url of the upstream to another address than {self.base_url}"
-                if passed[0] == self.base_url
-                else f"the request has passed a chain of gateways that leads back to this one: {marks[:_MAX_SHOWN]}"
-            )
-            raise Problem("invalid_request", message, code="loop")
-
-    async def _count_separators(self, request: Request, record: Record) -> None:
-        """Find whether a JSON body has many values; raise a `Problem` for one with too many."""
-        if request.headers_by_name.get("content-type", "").lower().startswith(_UNPARSED_TYPES):
-            return
-        most, body, count = self._load.limits.separators, request.body, 0
-        is_offloaded = record.operation in _OFFLOADED_OPERATIONS
-        most = most if is_offloaded else min(most, _MOST_ON_LOOP)
-        for start in range(0, len(body), _COUNTED_AT_ONCE):
-            end = start + _COUNTED_AT_ONCE
-            count += body.count(b",", start, end) + body.count(b":", start, end)
-            if end < len(body):
-                await asyncio.sleep(0)
-        if count > most:
-            message = f"the body has {count} commas and colons; the limit is {most} (`separators` in [server.limits])"
-            raise Problem("invalid_request", message)
-        request.is_large = is_offloaded and (count >= _MANY_SEPARATORS or len(body) >= _LARGE_BYTES)
 
     async def _generate(self, exchange: Exchange, path: PathMatch, key: Key, record: Record) -> None:
         """Answer a request for a model's response."""

@@ -23,11 +23,12 @@ from dragoman.gateway.record import EXCHANGE_HEADER, Record, build_response_head
 from dragoman.gateway.retry import client_may_retry
 from dragoman.gateway.router import Routes, Target
 from dragoman.http.admission import Load
+from dragoman.http.client import RECEIVED_MARKS
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON_HEADERS, Headers, Request
 from dragoman.http.rejection import RejectionResponse
 from dragoman.server import mcp
-from dragoman.server.auth import Access, Key
+from dragoman.server.auth import Access, Key, parse_strict
 from dragoman.server.endpoints import code_assist, models, stored
 from dragoman.server.exchanges import Observability
 from dragoman.server.interception import Interception
@@ -36,6 +37,9 @@ from dragoman.server.routes import PathMatch, Paths
 from dragoman.server.services import GatewayServices
 from dragoman.upstreams.upstream import Upstream
 
+_MAX_GATEWAYS = 10
+"""The most gateways that a request may have come through."""
+_MAX_SHOWN = 200
 EndpointHandler = Callable[[Exchange, PathMatch, Key, Record], Awaitable[None]]
 ReadRequest = Callable[[Request, PathMatch, Key], Awaitable[tuple[ClientRequest, ConversationOptions | None]]]
 
@@ -51,6 +55,8 @@ class Services(Struct, frozen=True):
     load: Load
     strict: Strict = False
     """Which losses are rejected in all requests."""
+    translates: bool = False
+    """Whether documents are translated at `/v1/translate`."""
 
 
 class Endpoints:
@@ -75,6 +81,7 @@ class Endpoints:
             "mcp": self._answer_mcp,
             "intercept": services.interception.handle_request,
             "exchange": self._show_exchange,
+            "translate": self._translate,
         }
 
     async def _show_health(self, exchange: Exchange, _path: PathMatch, _key: Key, _record: Record) -> None:
@@ -97,6 +104,15 @@ class Endpoints:
         await exchange.send(
             200, JSON_HEADERS, await self._services.observability.exchanges.find_anywhere(path.name, key.name)
         )
+
+    async def _translate(self, exchange: Exchange, _path: PathMatch, key: Key, record: Record) -> None:
+        from dragoman.server.endpoints import translation  # noqa: PLC0415  most gateways do not have this path
+
+        header = exchange.request.headers_by_name.get("x-dragoman-strict")
+        strict = parse_strict(header, default=self._services.strict)
+        with self._quotas.slot(key):
+            large_bodies = self._services.gateway_services.large_bodies
+            await translation.handle_request(exchange, record, large_bodies, strict)
 
     async def _list_models(self, exchange: Exchange, path: PathMatch, key: Key, record: Record) -> None:
         query = exchange.request.query
@@ -203,6 +219,20 @@ def _find_target(path_match: PassthroughPath, model: str, dialect: str, routes: 
 
 def _has_vendor_endpoints(upstream: Upstream, vendor: str) -> bool:
     return upstream.has_passthrough and dialect_named(upstream.dialect).issuer == vendor
+
+
+def require_no_loop(marks: str, base_url: str) -> None:
+    """Raise a `Problem` if a request has come through this gateway before, or through too many others."""
+    # A connection's requests share their context, so those without marks reset what an earlier one has set.
+    RECEIVED_MARKS.set(marks)
+    passed = marks.split(", ")
+    if base_url in passed or len(passed) > _MAX_GATEWAYS:
+        message = (
+            f"the gateway called itself: set base_url of the upstream to another address than {base_url}"
+            if passed[0] == base_url
+            else f"the request has passed a chain of gateways that leads back to this one: {marks[:_MAX_SHOWN]}"
+        )
+        raise Problem("invalid_request", message, code="loop")
 
 
 async def reject_websocket(exchange: Exchange, record: Record) -> None:

@@ -17,13 +17,13 @@ from dragoman.config import Config
 from dragoman.core.events import Event, Started
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.agents.event_writer import write_events
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.context import RequestContext
 from dragoman.gateway.conversations.options import ConversationOptions, read_conversation_id, read_header_options
 from dragoman.gateway.errors import build_body_error, map_failure
 from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.record import Record
-from dragoman.gateway.response_writer import write_events
 from dragoman.gateway.router import Routes
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange

@@ -13,14 +13,12 @@ from msgspec.structs import replace
 
 from dragoman import __version__
 from dragoman.core.problems import Problem
-from dragoman.core.request import NativeTool
 from dragoman.core.response import Response
 from dragoman.dialects.record import ErrorReply
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.toolset import build_limits
 from dragoman.gateway.record import Record
 from dragoman.http.exchange import Exchange
-from dragoman.interpreter.tool_kinds import find_tool_for
 from dragoman.mcp.client import ServerStatus
 from dragoman.server.agent_services import AgentServices
 from dragoman.server.auth import Key
@@ -86,7 +84,7 @@ class McpEndpoint:
         service = Service(
             settings=replace(table, model=services.default_model),
             model=lambda owner: services.build_model(owner, _CLIENT_NAME),
-            search_tool=self._find_search_tool,
+            search_tool=self._services.gateway_services.gateway.routes.find_search_tool,
             list_pages=_list_pages,
             find_agent=self._find_agent,
             executor=services.tool_services.executor,
@@ -117,12 +115,6 @@ class McpEndpoint:
             destinations=agent.destinations,
             price=find_agent_price(services.config, name, services.gateway_services.gateway.routes),
             compaction=agent.compaction,
-        )
-
-    def _find_search_tool(self, model: str) -> NativeTool | None:
-        """Return the native search tool of the dialect of the model's upstream; None if it has none."""
-        return find_tool_for(
-            "search", self._services.gateway_services.gateway.routes.find_targets(model)[0].upstream.dialect
         )
 
 

@@ -37,6 +37,7 @@ _OWN_PATHS = (
     ServedPath("/ready", Endpoint(operation="ready"), READ_METHODS),
     ServedPath("/metrics", Endpoint(operation="metrics"), READ_METHODS),
 )
+_TRANSLATE = ServedPath("/v1/translate", Endpoint(operation="translate"), ("POST",))
 _INTERCEPT = re.compile(r"/intercept/(?P<name>[^/@]+)(?:@(?P<session>[^/]*))?(?P<rest>/.*)?")
 
 
@@ -53,15 +54,15 @@ class Paths:
     """All routes: those of the dialects and the gateway's own.
 
     Patterns of dialects that were registered later are tried first. The dialect that was registered first is the
-    default for requests that match none.
+    default for requests that match none. `translates` adds the path that translates documents.
     """
 
-    def __init__(self, dialects: Iterable[Dialect]) -> None:
+    def __init__(self, dialects: Iterable[Dialect], *, translates: bool = False) -> None:
         last_first = list(dialects)[::-1]
         self.fixed_paths: dict[tuple[str, str], PathMatch] = {}
         """Paths without variables, by method and path."""
         self._patterns: dict[str, list[_Pattern]] = {}
-        self._add_paths(_OWN_PATHS, "")
+        self._add_paths((*_OWN_PATHS, _TRANSLATE) if translates else _OWN_PATHS, "")
         for dialect in last_first:
             self._add_paths(dialect.api.paths, dialect.name)
         self._passthrough = PassthroughPaths(last_first)

@@ -78,9 +78,9 @@ async def running(  # noqa: PLR0913  all but the configuration are keyword optio
             )
         )
         access = _build_access(config, host)
-        load = Load(config.server.limits)
+        table, load = config.server, Load(config.server.limits)
         services = Services(
-            gateway_services, access, observability, mcp_endpoint, interception, load, config.server.strict
+            gateway_services, access, observability, mcp_endpoint, interception, load, table.strict, table.translate
         )
         app = App(services)
         policy = RequestPolicy(

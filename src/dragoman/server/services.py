@@ -16,9 +16,9 @@ from dragoman.agent import Artifacts, JobRunner
 from dragoman.agent.config import Price
 from dragoman.config import Config, ConfigError, UpstreamTable
 from dragoman.core.problems import Problem
-from dragoman.core.request import NativeTool
 from dragoman.core.traits import TextCalls
 from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.agents.hidden_turns import HiddenTurns
 from dragoman.gateway.agents.runner import Agents
 from dragoman.gateway.agents.settings import build_price, find_price_table
 from dragoman.gateway.agents.toolset import AgentRegistry, ToolServers, find_unknown_tools, parse_origin
@@ -42,7 +42,6 @@ from dragoman.gateway.web_search import WebSearch
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.safe_fetch import GuardedFetcher
 from dragoman.http.upstream_connection import ConnectionFailure
-from dragoman.interpreter.tool_kinds import find_tool_for
 from dragoman.mcp.client import ServerStatus, open_servers
 from dragoman.sessions.store import Store, default_url, open_store
 from dragoman.sessions.values import Unavailable
@@ -147,7 +146,7 @@ async def open_gateway_services(
         signatures = SignatureStore(conversations.store.signatures)
         settings = _build_settings(config)
         providers = _build_providers(config, client, Gateway(routes, client, settings))
-        turn_answers = TurnRunner(providers, Executor(Registry()), signatures)
+        turn_answers = TurnRunner(providers, Executor(Registry()), signatures, HiddenTurns(conversations.store))
         large_bodies = LargeBodies(LARGE_BODY_PROCESS)
         stack.push_async_callback(large_bodies.close)
         gateway = Gateway(
@@ -231,14 +230,11 @@ def _build_search_backend(config: Config, client: Client, models: Gateway) -> Se
     if config.search.backend != MODEL_BACKEND:
         return SearxngBackend(config.search, client, USER_AGENT)
 
-    def find_tool(model: str) -> NativeTool | None:
-        return find_tool_for(SEARCH_PURPOSE, models.routes.find_targets(model)[0].upstream.dialect)
-
     _find_targets(config, "search.model", config.search.model, models.routes)
-    if find_tool(config.search.model) is None:
+    if models.routes.find_search_tool(config.search.model) is None:
         message = f"the API of {config.search.model!r} has no web search; use a model of another upstream, or a URL"
         raise ConfigError(config.source, "search.model", message)
-    return ModelBackend(config.search, models.model, find_tool)
+    return ModelBackend(config.search, models.model, models.routes.find_search_tool)
 
 
 def _build_settings(config: Config) -> GenerateSettings:

@@ -58,12 +58,12 @@ NAMES = {
 }
 _OPTIONS = {
     "status": {"retry-after"},
-    "reset": {"after"},
-    "cut": {"after"},
-    "eof": {"after"},
+    "reset": {"after", "delay"},
+    "cut": {"after", "delay"},
+    "eof": {"after", "delay"},
     "stall": {"after"},
-    "stream-error": {"after"},
-    "bad-json": {"after"},
+    "stream-error": {"after", "delay"},
+    "bad-json": {"after", "delay"},
     "drip": {"delay"},
     "slow-headers": {"delay"},
     "html": {"status"},
@@ -75,8 +75,6 @@ _HTML = b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>
 _BAD_JSON_EVENT = b'data: {"broken": \n\n'
 _STREAM_FAULTS = frozenset({"reset", "cut", "eof", "stall", "stream-error", "drip", "bad-json"})
 """Faults of an answer that has begun."""
-_PAUSE_BEFORE_FAULT = 0.02
-"""Seconds between the last whole event and the fault: a real fault rarely comes in one packet with what precedes it."""
 _BLANK_LINE = re.compile(rb"(?<=\n\n)|(?<=\r\n\r\n)")
 
 RenderFailure = Callable[[int], bytes]
@@ -280,7 +278,8 @@ async def send_frames(
     before = all_frames[: min(fault.after, len(all_frames) - 1)]
     await _send(exchange, iter(before), options)
     if before:
-        await asyncio.sleep(_PAUSE_BEFORE_FAULT)
+        # A real fault rarely comes in one packet with what precedes it.
+        await asyncio.sleep(fault.delay)
     following = b"".join(all_frames[len(before) : len(before) + 1])
     match fault.name:
         case "reset":

@@ -16,7 +16,7 @@ from dragoman.http.message import JSON_HEADERS, Request
 from dragoman.simulator import model
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.apis.api import AcceptedRequest, ApiRejection, Chunking, HttpReply, ReplyMeta
-from dragoman.simulator.apis.conversation import Answer
+from dragoman.simulator.apis.conversation import Answer, ModelRequest
 from dragoman.simulator.apis.routes import Route
 from dragoman.simulator.apis.rule import CheckContext, Violation
 from dragoman.simulator.apis.usage import count_request_tokens, count_usage
@@ -207,6 +207,8 @@ class AnswerHandler:
         received = Received(api=self._api.name, request=accepted.model_request, body=msgspec.json.decode(self._body))
         try:
             scripted = self._settings.script(received)
+            if isinstance(scripted, Answer):
+                _require_search(scripted, accepted.model_request)
         except (Unmet, AssertionError) as unmet:
             message = str(unmet) or "the request does not meet the script's expectations"
             raise RequestRejected(ApiRejection(status=400, message=message, rule="script")) from None
@@ -282,6 +284,12 @@ def build_rejection(violation: Violation) -> RequestRejected:
     return RequestRejected(
         ApiRejection(status=violation.status, message=violation.message, where=violation.where, rule=violation.rule)
     )
+
+
+def _require_search(scripted: Answer, request: ModelRequest) -> None:
+    """Raise `Unmet` if a scripted answer has searched the web and the request allows no search."""
+    if (scripted.query or scripted.sources) and not any(tool.kind == "search" for tool in request.tools):
+        raise Unmet("the script's answer has searched the web, but the request declares no web search")
 
 
 def _split_fault(route: Route, body: bytes) -> tuple[Route, bytes, str]:

@@ -31,7 +31,7 @@ def test_the_first_steps_find_everything_set_up(gateway):
 
 def test_the_other_calls_of_gemini_cli_are_answered(gateway):
     buckets = call_method(gateway, "retrieveUserQuota", {"project": "p"})["buckets"]
-    assert "gem" in {bucket["modelId"] for bucket in buckets}
+    assert {"gem", "gemini-3-flash-preview"} <= {bucket["modelId"] for bucket in buckets}
     assert call_method(gateway, "listExperiments", {"project": "p", "metadata": METADATA}) == {
         "experimentIds": [],
         "flags": [],

@@ -3,8 +3,8 @@
 import httpx2
 import pytest
 
+from dragoman.gateway import large_bodies
 from dragoman.http.admission import ClientLimits
-from dragoman.server import app
 
 PATHS = {
     "chat": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "hello"}]}),
@@ -17,7 +17,7 @@ TOOL = {"name": "f", "description": "d", "parameters": {"type": "object", "prope
 @pytest.fixture
 def gateway(serve, monkeypatch):
     """A gateway for which every body is large."""
-    monkeypatch.setattr(app, "_MANY_SEPARATORS", 1)
+    monkeypatch.setattr(large_bodies, "_MANY_SEPARATORS", 1)
     return serve()
 
 

@@ -128,6 +128,20 @@ def test_a_model_that_takes_tools_only_on_responses_gets_them_there(gateway):
     assert list_new(gateway, seen) == [("responses", 200)]
 
 
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("model", ["both/gpt-5.6", "both/gpt-6-luna"])
+def test_tools_without_an_effort_go_to_responses_if_the_model_reasons_by_default(gateway, model, streamed):
+    chat, seen = open_chat(gateway).chat.completions, len(gateway.simulator.requests)
+    if streamed:
+        with chat.stream(model=model, messages=QUESTION, tools=[TOOL]) as stream:
+            message = stream.get_final_completion().choices[0].message
+    else:
+        message = chat.create(model=model, messages=QUESTION, tools=[TOOL]).choices[0].message
+    assert message.tool_calls
+    assert list_new(gateway, seen) == [("responses", 200)]
+    assert "reasoning" not in gateway.simulator.requests[-1].json()
+
+
 def test_the_other_api_is_reported_as_an_informational_loss(gateway):
     raw = open_chat(gateway).chat.completions.with_raw_response.create(
         model=MODEL,
@@ -140,14 +154,17 @@ def test_the_other_api_is_reported_as_an_informational_loss(gateway):
     assert "material=0; approximated /reasoning_effort: sent in the upstream's responses API" in losses
 
 
-def test_strict_mode_for_all_losses_rejects_a_request_for_the_other_api(gateway):
+@pytest.mark.parametrize("run_by", ["client", "gateway"])
+def test_strict_mode_for_all_losses_rejects_a_request_for_the_other_api(gateway, run_by):
+    tools = {"tools": [TOOL]} if run_by == "client" else {}
+    server_side = {"x-dragoman-tools": "web_fetch"} if run_by == "gateway" else {}
     with pytest.raises(openai.BadRequestError) as error:
         open_chat(gateway).chat.completions.create(
             model=MODEL,
             messages=QUESTION,
-            tools=[TOOL],
             reasoning_effort="low",
-            extra_headers={"x-dragoman-strict": "all"},
+            extra_headers={"x-dragoman-strict": "all", **server_side},
+            **tools,
         )
     assert error.value.param == "reasoning_effort"
 

@@ -6,7 +6,7 @@ import json
 import httpx2
 import pytest
 
-from dragoman.config import KeyTable, UpstreamTable
+from dragoman.config import KeyTable, SessionsTable, UpstreamTable
 from dragoman.core.parts import Signature
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listen
@@ -287,6 +287,18 @@ def test_a_signature_that_the_store_recorded_for_another_vendor_is_not_sent(serv
     assert len(sent) == 2  # nothing was rejected
     assert all(signature.encode() not in request.body for request in sent)
     assert all(call_id.encode() in request.body for request in sent)
+
+
+def test_a_gateway_that_was_restarted_knows_what_the_store_recorded(serve, tmp_path):
+    sessions = SessionsTable(url=f"sqlite:///{tmp_path}/s.db")
+    before = serve(models=MODELS, simulate={"script": call_once}, sessions=sessions)
+    path, body = build_signed_request("messages", *get_signed_call(before, "gem"))
+    gateway = serve(models=MODELS, simulate={"script": call_once}, sessions=sessions)
+    for _ in range(2):
+        reply = httpx2.post(gateway.base_url + path, json=body)
+        assert reply.status_code == 200, reply.text
+        assert "signed by google" in reply.headers["x-dragoman-losses"]
+    assert [request.status for request in gateway.simulator.requests] == [200, 200]
 
 
 @pytest.mark.parametrize("dialect", ["messages", "responses"])

@@ -4,6 +4,7 @@ import json
 from collections.abc import Generator
 from typing import Any
 
+import httpx2
 import pytest
 
 from dragoman.config import UpstreamTable
@@ -177,9 +178,17 @@ def test_in_the_same_dialect_the_vendors_message_is_unchanged(refusing, vendor, 
 
 
 @pytest.mark.parametrize("client", ["responses", "messages", "gemini"])
-def test_the_simulators_own_refusal_of_too_many_tools_is_about_tools(gateway, client):
+def test_the_simulators_own_refusal_of_too_many_tools_is_about_tools(gateway, refusing, vendor, client):
+    tools = [{"type": "function", "function": {"name": f"tool_{at}", "parameters": GOOD}} for at in range(129)]
+    body = {"model": "gpt-5.2", "messages": [{"role": "user", "content": "hi"}], "tools": tools}
+    url = f"{gateway.simulator.base_url}/v1/chat/completions"
+    refused = httpx2.post(url, json=body, headers={"authorization": "Bearer k"})
+    assert refused.status_code == 400
+    refusal = refused.json()["error"]
+    # The gateway sends no more tools than a target takes, so this is what it would get from one that takes fewer.
+    vendor.where, vendor.words = refusal["param"], refusal["message"]
     with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `parse_error` parses
-        send_request(gateway, client, "gpt", {f"tool_{at}": GOOD for at in range(129)})
+        send_request(refusing, client, "no-gpt", SCHEMAS)
     error = parse_error(raised.value)
     assert (error.status, error.code) == (400, "invalid_tool")
     assert error.param in {"", "tools", "tools[0].functionDeclarations"}

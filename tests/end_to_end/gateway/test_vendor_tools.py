@@ -263,3 +263,40 @@ def test_anthropics_tool_runner_runs_its_bash_text_editor_and_memory(serve, tmp_
     assert shown[EDITOR][0] == "zero\none\n"
     assert shown["bash"][0] == "restarted"
     assert "nothing.md" in missing["memory"][0]
+
+
+# Stored responses
+
+
+STORED_STEPS: tuple[dict[str, dict[str, Any]], ...] = (
+    {"shell": {"commands": ["ls"]}},
+    {"apply_patch": {"type": "delete_file", "path": "a.txt"}},
+    {"local_shell": {"type": "exec", "command": ["ls"], "env": {}}},
+)
+OUTPUTS: dict[str, dict[str, Any]] = {
+    "shell_call": {"output": [{"stdout": "a.txt\n", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]},
+    "apply_patch_call": {"status": "completed", "output": "deleted"},
+    "local_shell_call": {"output": "nothing"},
+}
+
+
+@whole_and_streamed
+@pytest.mark.parametrize("upstream", MODELS)
+def test_a_stored_response_with_openais_own_calls_is_continued_by_its_id(serve, upstream, streamed):
+    script = Steps(*STORED_STEPS)
+    gateway = serve(simulate={"script": script})
+    client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="any", max_retries=0))
+    asked: dict[str, Any] = {"input": "Work."}
+    for _ in (*STORED_STEPS, None):
+        tools: Any = [{"type": name} for step in STORED_STEPS for name in step]
+        reply = client.responses.create(model=MODELS[upstream], tools=tools, stream=streamed, **asked)
+        response: Any = [*reply][-1].response if streamed else reply
+        calls = [item for item in response.output if item.type in OUTPUTS]
+        results = [{"type": f"{call.type}_output", "call_id": call.call_id, **OUTPUTS[call.type]} for call in calls]
+        asked = {"input": results, "previous_response_id": response.id}
+    assert response.output_text == "All is done."
+    assert len(assert_accepted(gateway)) == len(STORED_STEPS) + 1
+    shell, patch, local = (turn for turn in script.results)
+    assert "a.txt" in shell["shell"][0]
+    assert patch["apply_patch"][0] == "deleted"
+    assert local["local_shell"][0] == "nothing"

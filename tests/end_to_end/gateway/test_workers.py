@@ -61,7 +61,8 @@ def test_workers_are_one_gateway(pair):
 def test_both_workers_get_work_and_one_that_is_killed_is_replaced_without_a_loss(pair):
     for _ in range(16):
         post_chat(pair.base_url)
-    lines = [json.loads(line) for line in until(lambda: sixteen(pair))]
+    lines = until(lambda: logged_requests(pair, 16))
+    assert len(lines) == 16
     assert len({line["worker"] for line in lines}) == 2
     before = pair.children()
     assert len(before) == 3  # and the simulator
@@ -73,9 +74,12 @@ def test_both_workers_get_work_and_one_that_is_killed_is_replaced_without_a_loss
     assert "exited with code -9; restarting it" in pair.errors
 
 
-def sixteen(command) -> list[str]:
-    lines = command.errors.splitlines()
-    return lines if len(lines) == 16 else []
+def logged_requests(command, count: int) -> list[dict]:
+    """Return the log lines about requests once there are `count`; the first line is about the start."""
+    # What follows the last line break is still being written.
+    whole = command.errors.rpartition("\n")[0].splitlines()
+    lines = [line for line in map(json.loads, whole) if "exchange" in line]
+    return lines if len(lines) >= count else []
 
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])

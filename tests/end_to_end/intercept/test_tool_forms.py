@@ -3,10 +3,12 @@
 import json
 
 import anthropic
+import httpx2
 import openai
+import pytest
 
 from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_request
-from intercept.surroundings import is_awaited, until
+from intercept.surroundings import between, is_awaited, until
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 
@@ -72,3 +74,40 @@ def test_a_client_of_vertex_is_served_by_the_same_rules(middle, pool, simulator,
     assert "rain" in client.say(PROMPT)
     assert "rain" in waiting.result(10)[0]
     assert "functionResponse" in last_request(simulator)["contents"][-1]["parts"][0]
+
+
+ARGUMENTS = r'{ "city" : "Z\u00fcrich", "n":1.0 , "big": 12345678901234567890123, "e":1e2}'
+PART = '{"functionCall":{"name":"look","args":ARGUMENTS}}'.replace("ARGUMENTS", ARGUMENTS)
+REPLY = f'{{"candidates":[{{"content":{{"role":"model","parts":[{PART}]}},"finishReason":"STOP"}}]}}'
+PROMPTED, FUNCTION = {"role": "user", "content": "go"}, {"name": "look", "parameters": CITY}
+ASKED = {
+    "/v1/chat/completions": {"messages": [PROMPTED], "tools": [{"type": "function", "function": FUNCTION}]},
+    "/v1/responses": {"input": "go", "tools": [{"type": "function", **FUNCTION}]},
+    "/v1/messages": {"max_tokens": 9, "messages": [PROMPTED], "tools": [{"name": "look", "input_schema": CITY}]},
+}
+
+
+@pytest.fixture(scope="module")
+def raw_middle(server, tmp_path_factory):
+    entries = {"me": {"upstream": "google"}}
+    with between(server.base_url, tmp_path_factory.mktemp("raw"), intercept=entries) as one:
+        yield one
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("path", ASKED)
+def test_the_arguments_of_a_call_reach_the_caller_in_the_models_own_bytes(server, raw_middle, pool, path, streamed):
+    async def answer(exchange):
+        await exchange.send(200, {"content-type": "application/json"}, REPLY.encode())
+
+    server.answer = answer
+    session = f"{path.rpartition('/')[2]}-{streamed}"
+    body = {"model": MODEL, **ASKED[path], "stream": streamed}
+    headers = {"x-dragoman-conversation": f"me:{session}"}
+    waiting = pool.submit(httpx2.post, raw_middle.base_url + path, json=body, headers=headers, timeout=20)
+    until(lambda: is_awaited(raw_middle, "me", session) or waiting.done())
+    client = Client(f"{raw_middle.base_url}/intercept/me@{session}")
+    client.send(client.request("hi"))
+    received = waiting.result(10).text
+    quoted = json.dumps(ARGUMENTS)[1:-1]
+    assert ARGUMENTS in received or quoted in received, received

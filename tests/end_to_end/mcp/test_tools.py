@@ -247,6 +247,17 @@ def test_a_query_has_a_temperature_and_a_limit_of_output(tmp_path, arguments, se
     asyncio.run(scene())
 
 
+def test_an_answer_that_is_cut_off_says_so(tmp_path):
+    async def scene() -> None:
+        async with open_stage(tmp_path) as stage, stage.client() as client:
+            cut = {"prompt": "Tell me all about Oslo", "model": "gemini/gemini-2.5-flash", "max_output_tokens": 5}
+            assert "cut off" in text_of(await client.call_tool("query", cut))
+            whole = await client.call_tool("query", {**cut, "max_output_tokens": 900})
+            assert "cut off" not in text_of(whole)
+
+    asyncio.run(scene())
+
+
 def test_a_query_of_a_client_that_supports_tasks_is_a_task(tmp_path):
     async def scene() -> None:
         async with open_stage(tmp_path) as stage:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import threading
 import httpx2
 import msgspec
 import pytest
+from mcp.shared.auth import OAuthClientInformationFull
 
 from dragoman.config import ConfigError, load
 from dragoman.mcp.client.sign_in import SignIn, SignInError, TokenFile
@@ -23,6 +25,11 @@ def state(tmp_path, monkeypatch):
     """The folder of the tokens."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     return tmp_path / "dragoman" / "mcp"
+
+
+def find_free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
 
 
 def browse(url):
@@ -112,6 +119,33 @@ def test_a_registered_client_is_used_as_it_is(state):
         with pytest.raises(SignInError, match="the browser did not return"):
             sign_in(url, state, seconds=1, client_id="unknown")
         assert provider.clients == {}
+
+
+def describe_client(client_id, port, **more):
+    return OAuthClientInformationFull(
+        client_id=client_id, redirect_uris=[f"http://127.0.0.1:{port}/callback"], scope=None, **more
+    )
+
+
+def test_a_client_with_a_metadata_document_needs_no_registration(state):
+    address, port = "https://app.example/client.json", find_free_port()
+    with run_authorized_server(takes_documents=True) as (url, provider):
+        provider.documents[address] = describe_client(address, port, token_endpoint_auth_method="none")  # noqa: S106
+        assert sign_in(url, state, client_metadata_url=address, redirect_port=port) == ("whoami",)
+        assert use(url)[1] == "you"
+        assert (provider.clients, {token.client_id for token in provider.access.values()}) == ({}, {address})
+
+
+def test_a_client_that_was_registered_before_signs_in_with_its_secret(state):
+    port = find_free_port()
+    with run_authorized_server() as (url, provider):
+        method = {"client_secret": "s3cret", "token_endpoint_auth_method": "client_secret_post"}
+        provider.clients["app"] = describe_client("app", port, **method)
+        settings = {"client_id": "app", "client_secret": "s3cret", "redirect_port": port}
+        assert sign_in(url, state, **settings) == ("whoami",)
+        assert use(url)[1] == "you"
+        with pytest.raises(SignInError):
+            sign_in(url, state, **{**settings, "client_secret": "wrong"})
 
 
 def test_the_command_signs_in_and_out(state, tmp_path):

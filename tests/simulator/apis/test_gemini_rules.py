@@ -332,6 +332,17 @@ def test_results_apart_are_refused_from_gemini_3_on():
     require_accepted(build_request(user("a"), model(call(signature=SKIP), call()), user(result(), result())))
 
 
+def test_a_mode_needs_functions_on_ai_studio_before_gemini_3():
+    modes = {"functionCallingConfig": {"mode": "AUTO"}}
+    searching = build_request(tools=[{"googleSearch": {}}], toolConfig=modes)
+    assert require_rejected(searching, situation(OLD)).rule == "gemini.mode-without-tools"
+    for given in (situation(NEW), VERTEX):
+        require_accepted(searching, given)
+    assert (
+        require_rejected(build_request(tools=[], toolConfig=modes), situation(NEW)).rule == "gemini.mode-without-tools"
+    )
+
+
 def test_the_place_of_a_fault_is_a_pointer():
     assert require_rejected({"contents": [user("a", {})]}).where == "/contents/0/parts/1"
     body = parse_typed(type="OBJECT", properties={"a/b": {"type": "ARRAY"}})

@@ -145,7 +145,8 @@ class Commands:
         lines = [
             f"/{name} {command.argument}".ljust(15) + command.help_text for name, command in self._commands.items()
         ]
-        lines.append("Anything else is sent to the model. End a line with \\ to continue it. Ctrl-C stops a turn.")
+        lines.append("Anything else is sent to the model. Ctrl-C stops a turn.")
+        lines.append('End a line with \\ to continue it, or begin and end a message of several lines with """.')
         self._screen.write_output("\n".join(lines))
 
     def _quit(self, _: str) -> None:

@@ -12,7 +12,7 @@ from dragoman.dialects.chat.fields import POINTERS
 from dragoman.dialects.chat.renderer import render_request, write_tools
 from dragoman.dialects.chat.request import parse_request, read_tools
 from dragoman.dialects.chat.response import build_response, parse_response, repeats_count
-from dragoman.dialects.chat.servers import SERVERS
+from dragoman.dialects.chat.servers import SERVERS, edit_messages
 from dragoman.dialects.chat.traits import ROWS
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import CallPlace, ChoiceFormat, Dialect, ReplyCapabilities
@@ -64,6 +64,7 @@ DIALECT = Dialect(
     call_place=CallPlace(parts="tool_calls", name=("/function/name", "/custom/name")),
     result_place=CallPlace(member="role", values=frozenset({"tool"}), name=("/name",)),
     servers=SERVERS,
+    edit_messages=edit_messages,
     api=API,
     capabilities=ReplyCapabilities(
         signatures=frozenset({"call", "reasoning"}),
@@ -110,5 +111,7 @@ DIALECT = Dialect(
     repeats_count=repeats_count,
     informational_replies=compat.INFORMATIONAL_REPLIES,
     shared_fields=compat.SHARED_FIELDS,
+    vendor_tools=compat.VENDOR_TOOLS,
+    search_settings=compat.SEARCH_SETTINGS,
     image_detail="/image_url/detail",
 )

@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from dragoman.core.problems import Problem
 from dragoman.dialects import reasons
-from dragoman.dialects.record import ConversationFormat, Implied, SharedField
+from dragoman.dialects.record import ConversationFormat, Implied, SharedField, VendorTool
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import set_member
@@ -48,6 +48,7 @@ INFORMATIONAL = {
     "/prompt_cache_retention": reasons.CACHE_ONLY,
     "/prompt_cache_options": reasons.CACHE_ONLY,
     "/cache_control": reasons.CACHE_ONLY,
+    "/messages/#/annotations": "the pages that an earlier answer cites: the answer is sent",
     "/messages/#/cache_control": reasons.CACHE_ONLY,
     "/messages/#/content/#/cache_control": reasons.CACHE_ONLY,
     "/messages/#/content/#/prompt_cache_breakpoint": reasons.CACHE_ONLY,
@@ -101,6 +102,19 @@ SHARED_FIELDS: dict[str, SharedField] = {
     "/safety_identifier": "as_is",
 }
 """Fields that have the same meaning in Chat and Responses."""
+
+
+VENDOR_TOOLS = {"search": VendorTool(("web_search_options",), b'{"type":"web_search_options"}')}
+"""OpenAI's web search, which is a member of the request; see `searches`."""
+SEARCH_SETTINGS = {
+    "place": "/user_location/type",
+    "city": "/user_location/approximate/city",
+    "region": "/user_location/approximate/region",
+    "country": "/user_location/approximate/country",
+    "timezone": "/user_location/approximate/timezone",
+    "context_size": "/search_context_size",
+}
+"""The settings of its web search."""
 
 
 def _render_user_item(text: bytes) -> bytes:

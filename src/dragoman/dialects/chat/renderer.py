@@ -35,6 +35,7 @@ from dragoman.dialects.chat.fields import (
 from dragoman.dialects.chat.parts import write_call, write_part
 from dragoman.dialects.chat.reasoning_details import is_in_details, write_details
 from dragoman.dialects.chat.request import MODEL_IN_URL, REASONING_FIELDS
+from dragoman.dialects.chat.searches import is_search, write_search
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Call
 from dragoman.wire.json import decode, encode
@@ -58,7 +59,7 @@ def render_request(request: Request, traits: Traits) -> Call:
     body: dict[str, Any] = {"messages": messages}
     if request.model and MODEL_IN_URL not in request.spelling:
         body["model"] = request.model
-    _write_tools(request, body)
+    _write_tools(request, traits, body)
     if request.tool_choice is not None:
         write_choice(request.tool_choice, request, body)
     body |= write_fields(request, traits)
@@ -67,8 +68,8 @@ def render_request(request: Request, traits: Traits) -> Call:
     return Call(encoded, request.model, request.stream)
 
 
-def _write_tools(request: Request, body: dict[str, Any]) -> None:
-    if request.written_tools:
+def _write_tools(request: Request, traits: Traits, body: dict[str, Any]) -> None:
+    if request.written_tools and not traits.web_search:
         body["tools"] = Raw(request.written_tools)
         return
     if not request.tools and not request.spelling:
@@ -77,6 +78,7 @@ def _write_tools(request: Request, body: dict[str, Any]) -> None:
         written = write_tools(request.tools, legacy=legacy)
         if written or f"{member} []" in request.spelling:
             body[member] = written
+    write_search(request.tools, body)
 
 
 def _write_message(message: Message, traits: Traits) -> list[Written]:
@@ -209,7 +211,7 @@ def write_tools(tools: Iterable[Tool | NativeTool], *, legacy: bool = False) -> 
 
 def _write_tool(tool: Tool | NativeTool) -> dict[str, Any] | Raw | None:
     if isinstance(tool, NativeTool):
-        return Raw(tool.raw) if tool.dialect == NAME else None
+        return Raw(tool.raw) if tool.dialect == NAME and not is_search(tool) else None
     definition: dict[str, Any] = {"name": tool.name}
     flags = split_spelling(tool.spelling)
     if tool.description or "blank" in flags:

@@ -1,16 +1,20 @@
 """What Chat-compatible servers accept beyond what a model's traits row says: one row for each server.
 
 A row is found by `server` in the configuration, else by the host of the base URL, else by the model name. Each lists
-only the traits in which the server differs. The facts are from the servers' documentation and source of November 2026.
+only the traits in which the server differs; `edit_messages` adapts a history to them. The facts are from the servers'
+documentation and source of November 2026.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
-from msgspec import Raw
+import msgspec
+from msgspec import Raw, Struct
 
-from dragoman.core.traits import ALL_SAMPLING
+from dragoman.core.traits import ALL_SAMPLING, Traits
 from dragoman.dialects.chat.reasoning_details import OPENROUTER
-from dragoman.dialects.record import ServerRow
+from dragoman.dialects.record import MessageEdit, ServerRow
+from dragoman.wire import json
 
 _NO_PENALTIES = ALL_SAMPLING - {"presence_penalty", "frequency_penalty"}
 _THINKING_TYPE: dict[str, Any] = {
@@ -220,3 +224,64 @@ SERVERS: dict[str, ServerRow] = {
     ),
     "lmstudio": ServerRow(hosts=("*:1234",)),
 }
+
+
+_REASONING_FIELDS = ("reasoning_content", "reasoning")
+
+
+class _Turn(Struct):
+    """A message of the history, as far as a server refuses something in it."""
+
+    role: Any = None
+    name: Any = None
+    tool_calls: Any = None
+    reasoning_content: Raw = Raw()
+    reasoning: Raw = Raw()
+
+
+_TURN_DECODER = msgspec.json.Decoder(_Turn)
+
+
+def edit_messages(body: bytes, traits: Traits) -> Iterator[MessageEdit]:
+    """Yield the edits of the messages that a server would refuse.
+
+    The whole history is read, so only for a server that refuses something in it.
+    """
+    has_developer = not traits.developer_role and b'"developer"' in body
+    if not (traits.reasoning_required or has_developer or not traits.speaker_names):
+        return
+    try:
+        items = json.decode_array(json.decode_object(body)["messages"])
+    except (KeyError, json.Malformed):
+        return  # the server reports what is wrong with it
+    for index, item in enumerate(items):
+        turn = _read_turn(item)
+        if turn is None:
+            continue
+        where = f"/messages/{index}"
+        if turn.role == "developer" and not traits.developer_role:
+            yield MessageEdit(f"{where}/role", b'"system"')
+        if isinstance(turn.name, str) and turn.role != "tool" and not traits.speaker_names:
+            yield MessageEdit(f"{where}/name", None, "the target has no names on messages")
+        if turn.role == "assistant" and (
+            traits.reasoning_required == "turns" or (traits.reasoning_required and turn.tool_calls)
+        ):
+            yield from _add_reasoning(turn, where, traits)
+
+
+def _add_reasoning(turn: _Turn, where: str, traits: Traits) -> Iterator[MessageEdit]:
+    """Yield the edits that give a turn the reasoning member, even if it is empty; one of another name is renamed."""
+    given = {field: bytes(getattr(turn, field)) for field in _REASONING_FIELDS}
+    if given[traits.reasoning_member] not in (b"", b"null"):
+        return
+    other = next((field for field, raw in given.items() if raw not in (b"", b"null")), None)
+    yield MessageEdit(f"{where}/{traits.reasoning_member}", b'""' if other is None else given[other])
+    if other is not None:
+        yield MessageEdit(f"{where}/{other}", None)
+
+
+def _read_turn(item: Raw) -> _Turn | None:
+    try:
+        return _TURN_DECODER.decode(item)
+    except (msgspec.MsgspecError, RecursionError):
+        return None

@@ -7,7 +7,7 @@ a newer model of a known family gets the strictest traits of that family.
 from msgspec import structs
 
 from dragoman.core.request import EFFORTS
-from dragoman.core.traits import ALL_SAMPLING, WAV_AND_MP3, Traits
+from dragoman.core.traits import ALL_SAMPLING, WAV_AND_MP3, RefusedField, Traits
 from dragoman.dialects.chat.reasoning_details import OPENROUTER
 from dragoman.dialects.chat.wire import NAME
 
@@ -15,6 +15,14 @@ _LIFETIMES = ("30m", "12h")
 _TIERS = ("auto", "default", "flex", "scale", "priority", "fast")
 _ALWAYS_THINKS = ("low", "medium", "high", "xhigh", "max")
 _RESPONSES = "OpenAI's Responses API: use an upstream of kind 'openai-responses'"
+
+_CACHE_OPTIONS = RefusedField("/prompt_cache_options")
+_REASONING_REFUSES = (
+    RefusedField("/logit_bias"),
+    RefusedField("/prediction"),
+    RefusedField("/logprobs", while_thinking=True),
+    RefusedField("/top_logprobs", while_thinking=True),
+)
 
 _COMPATIBLE = Traits(
     dialect=NAME,
@@ -44,6 +52,7 @@ _COMPATIBLE = Traits(
     speaker_names=True,
     refusals=True,
     calls_last=True,
+    web_search=False,
 )
 _GPT_CHAT = structs.replace(
     _COMPATIBLE,
@@ -58,6 +67,7 @@ _GPT_CHAT = structs.replace(
     verbosity=True,
     custom_tools=True,
     grammars=True,
+    refused_fields=(_CACHE_OPTIONS,),
 )
 _GPT_4 = structs.replace(
     _GPT_CHAT,
@@ -73,21 +83,27 @@ _GPT_REASONING = structs.replace(
     sampling=frozenset({"max_tokens", "seed"}),
     unthinking_sampling=frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty"}),
     efforts=("none", "low", "medium", "high", "xhigh"),
+    refused_fields=(_CACHE_OPTIONS, *_REASONING_REFUSES),
 )
 _GPT_5_1 = structs.replace(_GPT_REASONING, efforts=("none", "low", "medium", "high"))
 _GPT_5 = structs.replace(_GPT_REASONING, efforts=("minimal", "low", "medium", "high"))
 _GPT_5_4 = structs.replace(
     _GPT_REASONING, efforts=("none", "low", "medium", "high", "xhigh", "max"), tools_need_no_effort=True
 )
+_SEARCHES = structs.replace(_GPT_4, web_search=True, sampling=frozenset({"max_tokens", "stop", "seed"}))
 _GPT_NEWEST = structs.replace(
     _GPT_5_4,
+    tools_need_stated_effort=True,
     cache_marks=True,
     cache_lifetimes=_LIFETIMES,
     cache_options=frozenset({"mode", "ttl"}),
     options_lifetimes=("30m",),
+    refused_fields=_REASONING_REFUSES,
 )
 
 ROWS = (
+    ("gpt-[34]*-search-*", _SEARCHES),
+    ("gpt-*-search-*", structs.replace(_GPT_5, web_search=True)),
     ("gpt-*audio*", structs.replace(_GPT_4, media=_COMPATIBLE.media)),
     ("gpt-[34]*", _GPT_4),
     ("chatgpt-4o*", _GPT_4),

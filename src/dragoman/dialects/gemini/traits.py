@@ -38,6 +38,7 @@ _GEMINI = Traits(
     tools_max=512,
     native_mix=(("/toolConfig/includeServerSideToolInvocations", b"true"),),
     allowed_subset=True,
+    choice_of_functions=True,
     thinking="level",
     efforts=("low", "medium", "high"),
     can_disable_thinking=False,

@@ -6,8 +6,10 @@ from typing import Any
 from msgspec import Raw
 
 from dragoman.core.parts import FoundTools, Opaque, Text, ToolReference, ToolSearch
+from dragoman.core.value import Extras
 from dragoman.dialects.messages.wire import NAME
 from dragoman.wire import json
+from dragoman.wire.pointer import escape
 
 KINDS = frozenset({"server_tool_use", "tool_search_tool_result", "tool_reference"})
 """The types of blocks that may be about a tool search."""
@@ -25,6 +27,7 @@ def read_search(block: Opaque) -> Opaque:
     if kind == "server_tool_use" and json.get_text(members, "name").startswith(_PREFIX):
         given = json.as_object(members.get("input"))
         query = given.get("pattern", given.get("query"))
+        others = {f"/input/{escape(name)}": json.encode(given[name]) for name in given.keys() - {"pattern", "query"}}
         return ToolSearch(
             where=where,
             dialect=NAME,
@@ -32,6 +35,7 @@ def read_search(block: Opaque) -> Opaque:
             id=json.get_text(members, "id").removeprefix(_ID_PREFIX),
             query=query if isinstance(query, str) else "",
             pattern=members["name"].startswith(_REGEX),
+            extras=Extras(NAME, others) if others else None,
         )
     if kind == "tool_search_tool_result":
         content = json.as_object(members.get("content"))

@@ -112,6 +112,7 @@ DIALECT = Dialect(
     informational_replies=compat.INFORMATIONAL_REPLIES,
     vendor_tools=compat.VENDOR_TOOLS,
     search_settings=compat.SEARCH_SETTINGS,
+    call_limit="/max_tool_calls",
     is_hosted=compat.is_hosted,
     declare_client_tool=declare_client_tool,
     fit_arguments=fit_arguments,

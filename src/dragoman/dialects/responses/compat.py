@@ -18,7 +18,10 @@ from dragoman.wire.splice import set_member
 _ITEM_IDS = r"(?:msg|ws|fco?|ctco?|at|l?sho?|apco?|tsc|tso|cuo?)_[\w-]+"
 """Ids that OpenAI generates for items; ids that a client generates have another form."""
 IMPLIED = {
-    "/include/#": Implied(("reasoning.encrypted_content",), "encrypted reasoning from the target is returned anyway"),
+    "/include/#": Implied(
+        ("reasoning.encrypted_content", "web_search_call.action.sources"),
+        "encrypted reasoning and the pages of searches are returned anyway",
+    ),
     "/include": Implied(([],), reasons.SAYS_NOTHING),
     "/store": Implied((False,), reasons.NOT_STORED),
     "/background": Implied((False,), "the client waits for the reply anyway"),

@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import Raw
 
 from dragoman.core.parts import FoundTools, Opaque, ToolSearch
+from dragoman.core.value import Extras
 from dragoman.dialects.responses.wire import NAME
 from dragoman.wire import json
 
@@ -17,20 +18,29 @@ CALL_PREFIX, OUTPUT_PREFIX = "tsc_", "tso_"
 def read_search(item: Opaque) -> Opaque:
     """Return an item of a tool search with what it says; any other item unchanged."""
     members = json.as_object(json.peek(item.raw))
+    if members.get("execution", "server") != "server":
+        return item
     if members.get("type") == _CALL:
         search_id = json.get_text(members, "id").removeprefix(CALL_PREFIX)
         query = _read_query(json.as_object(members.get("arguments")))
         return ToolSearch(where=item.where, dialect=NAME, raw=item.raw, id=search_id, query=query)
     if members.get("type") == _OUTPUT:
         names = [name for tool in json.as_list(members.get("tools")) for name in list_names(json.as_object(tool))]
-        return FoundTools(where=item.where, dialect=NAME, raw=item.raw, names=tuple(names))
+        extras = Extras(NAME, {"/id": json.encode(members["id"])}) if members.get("id") else None
+        return FoundTools(
+            where=item.where, dialect=NAME, raw=item.raw, names=tuple(names), extras=extras, declares=True
+        )
     return item
 
 
 def _read_query(arguments: dict[str, Any]) -> str:
-    """Return the query of a search: the model gives the paths of tools, as `namespace.tool` or `tool`."""
-    texts = [one for one in json.as_list(arguments.get("paths")) if isinstance(one, str)]
-    return " ".join(texts) or json.get_text(arguments, "query") or json.get_text(arguments, "pattern")
+    """Return the query of a search: the model gives queries, or paths of tools, as `namespace.tool` or `tool`."""
+    listed = (*json.as_list(arguments.get("paths")), *json.as_list(arguments.get("queries")))
+    return (
+        " ".join(one for one in listed if isinstance(one, str))
+        or json.get_text(arguments, "query")
+        or json.get_text(arguments, "pattern")
+    )
 
 
 def list_names(tool: dict[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ family gets the strictest traits of that family.
 from msgspec import structs
 
 from dragoman.core.request import EFFORTS
-from dragoman.core.traits import WAV_AND_MP3, Traits
+from dragoman.core.traits import WAV_AND_MP3, RefusedField, Traits
 from dragoman.dialects.responses.wire import NAME
 
 _LIFETIMES = ("30m", "12h")
@@ -17,6 +17,12 @@ _ALWAYS_THINKS = ("low", "medium", "high", "xhigh", "max")
 _NOT_STORED = (("/store", b"false"),)
 _ENCRYPTED_REASONING = (*_NOT_STORED, ("/include", b'["reasoning.encrypted_content"]'))
 """For reasoning models only: other models reject a request for encrypted reasoning."""
+_CACHE_OPTIONS = RefusedField("/prompt_cache_options")
+_ENCRYPTED = RefusedField("/include", "reasoning.encrypted_content", has_effect=False)
+_REASONING_REFUSES = (
+    RefusedField("/include", "message.output_text.logprobs", while_thinking=True),
+    RefusedField("/top_logprobs", while_thinking=True),
+)
 _RESPONSES = Traits(
     dialect=NAME,
     issuer="openai",
@@ -65,6 +71,7 @@ _RESPONSES_REASONING = structs.replace(
     efforts=("none", "low", "medium", "high", "xhigh"),
     cache_marks=False,
     unkept=_ENCRYPTED_REASONING,
+    refused_fields=(_CACHE_OPTIONS, *_REASONING_REFUSES),
 )
 _RESPONSES_5_1 = structs.replace(_RESPONSES_REASONING, efforts=("none", "low", "medium", "high"))
 _RESPONSES_5 = structs.replace(_RESPONSES_REASONING, efforts=("minimal", "low", "medium", "high"))
@@ -77,11 +84,18 @@ _RESPONSES_NEWEST = structs.replace(
     cache_lifetimes=_LIFETIMES,
     cache_options=frozenset({"mode", "ttl", "prewarm", "comparison_response_id"}),
     options_lifetimes=_LIFETIMES,
+    refused_fields=_REASONING_REFUSES,
 )
+_NOT_REASONING = {
+    "thinking": "none",
+    "efforts": (),
+    "custom_tools": False,
+    "refused_fields": (_CACHE_OPTIONS, _ENCRYPTED),
+}
 
 ROWS = (
-    ("gpt-*audio*", structs.replace(_RESPONSES, tools_max=128, thinking="none", efforts=(), custom_tools=False)),
-    ("gpt-4*", structs.replace(_RESPONSES_GPT, thinking="none", efforts=(), custom_tools=False, verbosity=False)),
+    ("gpt-*audio*", structs.replace(_RESPONSES, tools_max=128, **_NOT_REASONING)),
+    ("gpt-4*", structs.replace(_RESPONSES_GPT, verbosity=False, **_NOT_REASONING)),
     ("gpt-5-pro*", structs.replace(_RESPONSES_5, efforts=("high",))),
     ("gpt-[5-9]*-pro*", structs.replace(_RESPONSES_REASONING, efforts=("medium", "high", "xhigh"))),
     ("gpt-5.[1-9][0-9]*", _RESPONSES_NEWEST),

@@ -21,6 +21,7 @@ from dragoman.core.request import Message, Request
 from dragoman.core.serialization import decode_messages, encode_messages
 from dragoman.dialects.record import APPROVED, DENIED
 from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.agents.event_writer import write_events
 from dragoman.gateway.agents.hidden_turns import HiddenTurns, TaintStore
 from dragoman.gateway.agents.reply import RunReply
 from dragoman.gateway.agents.reply_texts import drop_interim_texts
@@ -30,8 +31,8 @@ from dragoman.gateway.context import CallContext, RequestContext, build_program_
 from dragoman.gateway.conversations.runs import RunRecorder, hold_conversation
 from dragoman.gateway.model import UpstreamModel
 from dragoman.gateway.record import Record
-from dragoman.gateway.response_writer import write_events
 from dragoman.interpreter.loss_report import reject_losses
+from dragoman.interpreter.reply_adapter import ReplyOptions
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Unavailable
 from dragoman.tools import Executor
@@ -94,7 +95,8 @@ class Agents:
             runtime=self._job_runner.runtime if runtime is None else partial(Within, outer=runtime),
         )
         is_whole = not client_request.call.stream
-        reply = RunReply(dialect, toolset, run, lambda: model.dialect_for(toolset.request.model), is_whole=is_whole)
+        options = ReplyOptions(salt=run, is_whole=is_whole)
+        reply = RunReply(dialect, toolset, options, lambda: model.dialect_for(toolset.request.model))
         async with AsyncExitStack() as stack:
             if conversation is not None:
                 await stack.enter_async_context(hold_conversation(self._store, conversation))

@@ -16,7 +16,6 @@ from msgspec import structs
 from dragoman.agent import Job, JobRunner, Runtime
 from dragoman.agent.history import drop_incomplete_parts
 from dragoman.core.events import Failed, Finished, Started
-from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish
 from dragoman.core.stream import Collector
@@ -28,6 +27,7 @@ from dragoman.gateway.conversation_recorder import (
     Question,
     build_unavailable_error,
     find_or_generate_id,
+    list_calls,
     response_id_of,
 )
 from dragoman.gateway.conversations.load import LoadedRequest
@@ -78,7 +78,7 @@ class PartialAnswer:
         output = [
             Item(find_or_generate_id(body), body, is_output=True) for body in dialect.turns.read_reply_items(reply)
         ]
-        calls = {part.id: part.name for part in parts if isinstance(part, ToolCall)}
+        calls = list_calls(parts, output, dialect)
         return structs.replace(
             turn, reply=reply, status=status, items=(*turn.items, *output), calls={**turn.calls, **calls}
         )

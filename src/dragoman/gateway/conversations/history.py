@@ -13,8 +13,8 @@ from msgspec import Raw, Struct, structs
 from dragoman.core.parts import AnyPart, Data, Media, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, count_leading_systems
-from dragoman.dialects.record import Call, Dialect
-from dragoman.gateway.conversation_recorder import find_or_generate_id
+from dragoman.dialects.record import Dialect
+from dragoman.gateway.conversation_recorder import find_or_generate_id, parse_messages
 from dragoman.gateway.conversations.options import ConversationOptions
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conversation, History
@@ -224,14 +224,6 @@ def parse_items(raw: Raw | None, dialect: Dialect) -> list[bytes]:
         case _:
             message = f"`{dialect.history}` must be a string or a list"
             raise Problem("invalid_request", message, where=f"/{dialect.history}")
-
-
-def parse_messages(items: Sequence[bytes], dialect: Dialect) -> tuple[Message, ...]:
-    """Parse items with the dialect's parser, in a request without other content."""
-    if not items:
-        return ()
-    body = b'{"model":"","' + dialect.history.encode() + b'":[' + b",".join(items) + b"]}"
-    return dialect.parse_request(Call(body)).messages
 
 
 async def _resolve_references(store: Store, items: list[bytes], history: History, owner: str) -> list[bytes]:

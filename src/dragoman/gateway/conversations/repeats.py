@@ -14,8 +14,8 @@ from dragoman.core.problems import Problem
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.context import RequestContext
-from dragoman.gateway.conversation_recorder import MemberInjector
-from dragoman.gateway.conversations.history import Continuation, NewItems, parse_messages
+from dragoman.gateway.conversation_recorder import MemberInjector, parse_messages
+from dragoman.gateway.conversations.history import Continuation, NewItems
 from dragoman.gateway.conversations.options import ConversationOptions
 from dragoman.gateway.record import build_response_headers
 from dragoman.gateway.response_writer import StreamWriter

@@ -28,6 +28,7 @@ from mcp.shared.auth import (
 )
 from msgspec import Struct
 
+from dragoman.guard import attempt_async
 from dragoman.mcp.client.tool_list import describe_error
 from dragoman.mcp.sdk import Client, httpx2, streamable_http_client
 from dragoman.mcp.settings import ToolServer, UserSignIn
@@ -287,14 +288,14 @@ class SignIn(Struct, frozen=True, kw_only=True):
             storage.context = provider.context
             try:
                 async with asyncio.timeout(self.seconds):
-                    tools = await self._list_tools(provider)
+                    listed = await attempt_async(self._list_tools, provider)
             except TimeoutError:
                 raise SignInError(f"the browser did not return within {self.seconds:g} seconds") from None
-            except Exception as error:
-                raise SignInError(describe_error(error, self.server)) from error
+            if listed.error is not None:
+                raise SignInError(describe_error(listed.error, self.server)) from listed.error
         if not storage.has_saved:
             raise SignInError("the server did not ask for a sign-in; its tools can be used without")
-        return tools
+        return listed.value
 
     async def _list_tools(self, provider: OAuthClientProvider) -> tuple[str, ...]:
         timeout = httpx2.Timeout(self.server.connect, read=None)

@@ -51,6 +51,7 @@ from dragoman.tasks import TaskSet
 NAME = "query"
 AnyContext = Context[Any, Any]
 _UNREACHABLE = "the conversation store is not available now; try again later"
+_CUT_OFF = "[The answer is cut off: it has reached the limit of output tokens.]"
 _TITLE = "Ask a model with tools"
 _DESCRIPTION = (
     "Ask a model that can read web pages and use the tools configured here. It works in several turns until it has an "
@@ -275,6 +276,8 @@ def _build_answer(ended: RunEnded, query: QueryRequest) -> CallToolResult:
     text = ended.text
     content: list[ContentBlock] = [TextContent(type="text", text=text)] if text else []
     content += content_to(part for part in parts if isinstance(part, Media))
+    if ended.stop == "finished" and ended.finish.reason == "length":
+        content.append(TextContent(type="text", text=_CUT_OFF))
     return CallToolResult(content=content, structured_content=_build_structured(text, query, ended))
 
 

@@ -15,6 +15,9 @@ _PROJECT = "dragoman"
 _TIER = {"id": "standard-tier", "name": "Dragoman", "description": "Answered by the gateway's upstreams"}
 _ONBOARDED = "type.googleapis.com/google.internal.cloud.code.v1internal.OnboardUserResponse"
 _RESET = "2100-01-01T00:00:00Z"
+_SEARCH_MODEL = "gemini-3-flash-preview"
+"""What Gemini CLI requests for its web search and fetch. If the quota has no preview model, it requests another one
+without the search tool, and so searches nothing."""
 _IGNORED_CALLS = frozenset({"recordCodeAssistMetrics", "recordClientEvent", "recordTrajectoryAnalytics"})
 """Telemetry for Google, which is discarded; the clients need only a successful response."""
 
@@ -32,9 +35,10 @@ async def handle_call(method: str, body: bytes, catalogue: Catalogue, allows: Ca
         case "retrieveUserQuota":
             bucket = {"tokenType": "REQUESTS", "remainingFraction": 1, "resetTime": _RESET}
             # Only this call lists the upstreams' models: a client waits for all calls before its first prompt.
-            return encode(
-                {"buckets": [{**bucket, "modelId": name} for name in await catalogue.list_entries() if allows(name)]}
-            )
+            names = dict.fromkeys(await catalogue.list_entries())
+            if catalogue.serves(_SEARCH_MODEL):
+                names[_SEARCH_MODEL] = None
+            return encode({"buckets": [{**bucket, "modelId": name} for name in names if allows(name)]})
         case "listExperiments":
             return encode({"experimentIds": list[int](), "flags": list[Any]()})
         case "fetchAdminControls":

@@ -42,6 +42,13 @@ def _cannot_combine_tools(request: GeminiRequest) -> bool:
     return not request.generation.combines_tools
 
 
+def _lacks_functions(request: GeminiRequest) -> bool:
+    """Return whether a request has nothing that a function calling mode is about."""
+    if request.vertex or not _cannot_combine_tools(request):
+        return not request.document.get("tools")
+    return not request.functions
+
+
 def _check_duplicate_functions(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     known: set[str] = set()
     for _where, function in request.functions:
@@ -209,14 +216,14 @@ TOOL_RULES: tuple[Rule[GeminiRequest], ...] = (
     ),
     Rule(
         "gemini.mode-without-tools",
-        "A function calling mode requires tools.",
-        "Google's error text from public threads (Function calling config is set without function_declarations)",
-        # Google's own tools suffice (gemini/pydantic-ai-0034).
+        "A function calling mode requires tools; on AI Studio before Gemini 3, functions.",
+        "Google's error text and the models from github.com/pydantic/pydantic-ai/pull/5791; "
+        "recorded for Gemini 3: gemini/pydantic-ai-0034",
         PathCheck(
             _CALLING,
             "Function calling config is set without function_declarations.",
             lambda calling: "mode" in calling,
-            when_unset("/tools"),
+            _lacks_functions,
         ),
     ),
     Rule(

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from dragoman.cli.job import JobResult, TranslationJob, context_of, open_stream, perform, target_of
 from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
+from dragoman.interpreter.job import JobResult, TranslationJob, context_of, open_stream, perform, target_of
 from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context
 from dragoman.interpreter.undo import Undo
 

@@ -1,4 +1,4 @@
-"""Perform one translation for `dragoman translate`, of a single document or of a line of a batch.
+"""Perform one translation of a document, for `dragoman translate` and `POST /v1/translate`.
 
 The core view prints core values as plain JSON: parts, sources and tools have their kind in `type`, and defaults are
 omitted. The dialect of a request is detected by fields that only one dialect has.
@@ -10,13 +10,12 @@ from typing import Any, Literal, Protocol, assert_never, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from dragoman.cli.choices import CORE
 from dragoman.core.losses import Loss, Strict
 from dragoman.core.parts import Inline, Link, Part, Plain, Stored
 from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool, Tool
 from dragoman.core.stream import Collector
-from dragoman.dialects import FORMS
+from dragoman.dialects import CORE, FORMS
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.errors import translate_error

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.cli.job import dialect_of
+from dragoman.interpreter.job import dialect_of
 
 USER = {"role": "user", "content": "hi"}
 

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from dragoman.cli.job import encode, view, view_problem
 from dragoman.core.parts import (
     Data,
     Inline,
@@ -22,6 +21,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, NativeTool, Request, Sampling, Tool, ToolChoice
 from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.value import Extras
+from dragoman.interpreter.job import encode, view, view_problem
 
 
 def show(value):
