@@ -80,6 +80,23 @@ class ReplySearches:
         return structs.replace(usage or Usage(), searches=self._query_count)
 
 
+def place_searches(parts: Sequence[AnyPart]) -> list[AnyPart]:
+    """Return the parts with the search that metadata shows (Gemini) where the model ran it.
+
+    If the vendor also sent its searches as parts, the pages of the metadata are those of the last of them; else the
+    search comes before the first part that is not reasoning.
+    """
+    known = [part for part in parts if isinstance(part, Search) and part.places]
+    others = [part for part in parts if not (isinstance(part, Search) and part.places)]
+    at = next((at for at in reversed(range(len(others))) if isinstance(others[at], Search)), -1)
+    last = others[at] if at >= 0 else None
+    if known and isinstance(last, Search):
+        others[at] = structs.replace(last, pages=(*last.pages, *known[0].pages), places=known[0].places)
+        return others
+    first = next((at for at, part in enumerate(others) if not isinstance(part, Reasoning)), len(others))
+    return [*others[:first], *known, *others[first:]]
+
+
 def drop_search_fields(adapter: ReplyAdapter, search: Search, fields: dict[str, bytes]) -> None:
     """Report the fields of a search that are not sent; its id only joins it to its results, and is no loss."""
     search_id = json.encode(search.id)
@@ -92,13 +109,12 @@ def arrange_parts(parts: Sequence[AnyPart], ledger: Ledger, *, infers: bool) -> 
     With `infers`, an answer that cites pages has run a search.
     """
     cited = list(list_cited_pages(parts))
-    searches = [part for part in parts if isinstance(part, Search) and part.places]
+    placed = place_searches(parts)
     if infers and cited and not any(isinstance(part, Search) for part in parts):
-        searches.append(Search())
-    others = [part for part in parts if not (isinstance(part, Search) and part.places)]
-    first = next((at for at, part in enumerate(others) if not isinstance(part, Reasoning)), len(others))
+        first = next((at for at, part in enumerate(placed) if not isinstance(part, Reasoning)), len(placed))
+        placed.insert(first, Search())
     arranged: list[AnyPart] = []
-    for part in _complete_pages([*others[:first], *searches, *others[first:]], cited):
+    for part in _complete_pages(placed, cited):
         if isinstance(part, Text) and part.citations:
             arranged += split_cited_text(_locate_citations(part, ledger))
         else:
