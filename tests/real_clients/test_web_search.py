@@ -29,7 +29,7 @@ DECLARED = {
     "anthropic": '"web_search_20250305"',
     "responses": '{"type": "web_search"',
 }
-"""How an upstream's own search stands in a request."""
+"""What a request has for an upstream's own search."""
 SEARCHES = ("gemini", "responses", "anthropic", "searxng", "model")
 """The upstreams that search, and the two backends of the gateway, which are used with a Chat upstream."""
 
@@ -137,7 +137,7 @@ def test_codex_searches(programs, searching, search, name):
     sandbox = searching(search, SearchingModel())
     printed = launch.codex(sandbox, programs, "Which fjord is the deepest?", model=name)
     assert printed.strip() == (TEXT if search in DECLARED else f"It says so in {LINKS}.")
-    assert f"web search: {QUERY}\n" in sandbox.errors
+    assert sandbox.errors.index(f"web search: {QUERY}\n") < sandbox.errors.index(printed.strip())
     assert_upstream_searched(sandbox, search)
 
 

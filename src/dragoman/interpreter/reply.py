@@ -208,6 +208,10 @@ class EventAdapter(ReplyAdapter):
         return [started] if signature is None else [started, *self._hold_signature(opened, signature)]
 
     def _start_search(self, part: Search) -> list[events.Event]:
+        if part.places and self._searches is not None:
+            # Metadata repeats the queries of searches that were sent when they came, with pages that came too late.
+            self.mark_sent(place for place in part.places if not place.endswith(("/uri", "/title")))
+            return self._skip_part(part)
         if self._searches is None:
             self._searches = ReplySearches(self)
         whole = self._searches.add(part)

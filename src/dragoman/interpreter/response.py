@@ -24,7 +24,13 @@ from dragoman.interpreter.reply_adapter import (
     has_other_envelope,
 )
 from dragoman.interpreter.reply_fields import can_cite, drop_reply_fields
-from dragoman.interpreter.searches import ReplySearches, arrange_parts, drop_search_fields, join_texts
+from dragoman.interpreter.searches import (
+    ReplySearches,
+    arrange_parts,
+    drop_search_fields,
+    join_texts,
+    place_searches,
+)
 from dragoman.interpreter.text_call_detector import detect_calls
 from dragoman.interpreter.undo import restore_call
 from dragoman.wire.json import REPLY_NESTED_TOO_DEEPLY, is_nested_too_deeply
@@ -92,6 +98,8 @@ class ResponseAdapter(ReplyAdapter):
             parts = arrange_parts(parts, self.ledger, infers=not self.source.capabilities.searches)
         elif self.joins_texts and Search in map(type, parts):
             parts = join_texts(parts, self.ledger)
+        elif self.capabilities.searches and Search in map(type, parts):
+            parts = place_searches(parts)
         for part in parts:
             if type(part) is ToolCall:
                 self._adapt_call(restore_call(part, undo) if restores else part, adapted)

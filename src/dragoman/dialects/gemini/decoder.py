@@ -18,7 +18,7 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 from dragoman.core import events
-from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
+from dragoman.core.parts import Opaque, Reasoning, Signature, Text, ToolCall
 from dragoman.core.problems import EMPTY_REPLY_CODE, Problem
 from dragoman.core.response import Finish
 from dragoman.core.stream import replay_part
@@ -27,7 +27,7 @@ from dragoman.dialects.decoder import FrameDecoder
 from dragoman.dialects.gemini.decoder_state import Assembler, OtherCandidates
 from dragoman.dialects.gemini.errors import read_frame
 from dragoman.dialects.gemini.finish import read_block_reason, read_finish, read_usage
-from dragoman.dialects.gemini.grounding import CITATION_FIELD, GROUNDING_FIELD, SourceReader
+from dragoman.dialects.gemini.grounding import CITATION_FIELD, GROUNDING_FIELD, SourceReader, read_search_call
 from dragoman.dialects.gemini.parts import read_part
 from dragoman.dialects.gemini.wire import (
     ABSENT,
@@ -242,7 +242,9 @@ class GeminiChunkReader:
             self._read_call(call, part.thought_signature, where, fields)
         else:
             self._end_open()
-            self.events.extend(replay_part(self._count, read_part(part, where, fields)))
+            found = read_part(part, where, fields)
+            search = read_search_call(found) if type(found) is Opaque else None
+            self.events.extend(replay_part(self._count, search or found))
             self._count += 1
 
     def _read_text(self, part: GeminiPart, where: str, fields: dict[str, bytes] | None) -> None:

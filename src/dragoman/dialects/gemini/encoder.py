@@ -16,7 +16,7 @@ from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.decoder import Encoder
 from dragoman.dialects.gemini import code_assist
 from dragoman.dialects.gemini.errors import build_error
-from dragoman.dialects.gemini.grounding_writer import join_texts, write_grounding
+from dragoman.dialects.gemini.grounding_writer import is_own_part, join_texts, write_grounding
 from dragoman.dialects.gemini.response import build_identity, wrap_reply, write_reply, write_reply_part
 from dragoman.dialects.gemini.wire import NAME
 from dragoman.wire import json
@@ -122,7 +122,7 @@ class GeminiEncoder(Encoder):
         return self._head + part + self._tail
 
     def _start(self, index: int, part: AnyPart) -> bytes:
-        if type(part) is Search:
+        if type(part) is Search and not is_own_part(part):
             if part.dialect != NAME:
                 self._searches.append(part)
             return b""

@@ -17,7 +17,8 @@ from itertools import accumulate, islice
 
 from msgspec import Raw, Struct, structs
 
-from dragoman.core.parts import Citation, FoundPage, Search
+from dragoman.core.parts import Citation, FoundPage, Opaque, Search
+from dragoman.core.value import Extras
 from dragoman.dialects.gemini.wire import CITATIONS, GROUNDING, NAME, GroundingChunk, Segment, Source
 from dragoman.wire import json
 from dragoman.wire.lookup import find_leaves
@@ -28,6 +29,7 @@ CITATION_FIELD = "/candidates/0/citationMetadata"
 _LISTS = ("citations", "citationSources", "citation_sources")
 _SOURCE_MEMBERS = frozenset({"groundingChunks", "groundingSupports", "grounding_chunks", "grounding_supports"})
 _SEARCH_LEAF = re.compile(r"/websearchqueries/\d+$|/groundingchunks/\d+/web/(?:uri|title)$")
+_SEARCH_CALL = b"GOOGLE_SEARCH_WEB"
 _SEARCH_DISTANCE = 4096
 """The quoted text is searched at most this many characters from Google's offsets, which may be wrong."""
 
@@ -327,6 +329,34 @@ def list_byte_offsets(text: str) -> list[int]:
 def _find_character(offsets: list[int], byte: int) -> int:
     """Return the index of the character that contains a byte, or the end of the text."""
     return min(bisect_right(offsets, byte) - 1, len(offsets) - 1)
+
+
+def read_search_call(part: Opaque) -> Search | None:
+    """Return the web search of a part with Google's own call of it; None for any other part.
+
+    Google sends such parts if the request also has functions, and the grounding metadata only if a text follows.
+    """
+    if _SEARCH_CALL not in part.raw:
+        return None
+    match json.peek(part.raw):
+        case {"toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "args": {"queries": [*queries]}, **call}}:
+            pass
+        case _:
+            return None
+    leaves = find_leaves(part.raw, "")
+    fields = {
+        pointer: json.encode(value)
+        for pointer, value in leaves.items()
+        if pointer != "/toolCall/toolType" and not pointer.startswith("/toolCall/args/queries")
+    }
+    return Search(
+        where=part.where,
+        extras=Extras(NAME, fields) if fields else None,
+        dialect=NAME,
+        raw=part.raw,
+        id=json.get_text(call, "id"),
+        queries=tuple(query for query in queries if isinstance(query, str) and query),
+    )
 
 
 def read_search(raw: bytes) -> Search | None:

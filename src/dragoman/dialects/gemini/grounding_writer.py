@@ -24,6 +24,11 @@ def needs_grounding(part: AnyPart) -> bool:
     return any(citation.url and citation.dialect != NAME for citation in part.citations)
 
 
+def is_own_part(search: Search) -> bool:
+    """Return whether a search is a part of its own that Google sent, which is written as it came."""
+    return search.dialect == NAME and bool(search.raw)
+
+
 def join_texts(parts: Iterable[AnyPart]) -> list[AnyPart]:
     """Join adjacent texts, because most clients count offsets from the start of the whole text."""
     kept: list[AnyPart] = []

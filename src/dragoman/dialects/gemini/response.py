@@ -23,7 +23,7 @@ from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import code_assist
 from dragoman.dialects.gemini.decoder import GeminiChunkReader
 from dragoman.dialects.gemini.finish import build_usage, read_block_reason, read_finish, write_finish, write_usage
-from dragoman.dialects.gemini.grounding_writer import join_texts, needs_grounding, write_grounding
+from dragoman.dialects.gemini.grounding_writer import is_own_part, join_texts, needs_grounding, write_grounding
 from dragoman.dialects.gemini.parts import Written, write_part
 from dragoman.dialects.gemini.wire import ISSUER, NAME, Camel, UsageMetadata
 from dragoman.wire import json
@@ -168,8 +168,8 @@ def _write_parts(parts: tuple[AnyPart, ...]) -> tuple[list[Written], dict[str, b
     """Render the parts of a reply; also return the field with their grounding metadata."""
     if not any(map(needs_grounding, parts)):
         return [written for part in parts if (written := write_reply_part(part)) is not None], {}
-    searches = [part for part in parts if isinstance(part, Search)]
-    others = [part for part in parts if not isinstance(part, Search)]
+    searches = [part for part in parts if isinstance(part, Search) and not is_own_part(part)]
+    others = [part for part in parts if not isinstance(part, Search) or is_own_part(part)]
     pairs = [(part, written) for part in join_texts(others) if (written := write_reply_part(part)) is not None]
     return [written for _, written in pairs], write_grounding((part for part, _ in pairs), searches)
 

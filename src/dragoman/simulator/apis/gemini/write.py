@@ -264,7 +264,7 @@ def _render_finish(reply: _GeminiReply) -> Json:
         made["safetyRatings"] = [_RATING]
     if answer.end == "malformed_call":
         made["finishMessage"] = _MALFORMED
-    if answer.query:
+    if answer.query and (answer.text or not reply.shows_search):
         made["groundingMetadata"] = _render_grounding(
             answer, len(_render_thoughts(reply)) + (2 if reply.shows_search else 0)
         )
@@ -273,9 +273,7 @@ def _render_finish(reply: _GeminiReply) -> Json:
 
 def _render_grounding(answer: Answer, text_part: int) -> Json:
     """Return the search query and its results, and the byte ranges of the text that they support."""
-    shown = answer.query.replace("&", "&amp;").replace("<", "&lt;")
-    entry = _ENTRY.format(asked=quote_plus(answer.query), shown=shown)
-    made: Json = {"searchEntryPoint": {"renderedContent": entry}}
+    made: Json = {"searchEntryPoint": {"renderedContent": _render_entry(answer.query)}}
     if answer.sources:
         made["groundingChunks"] = [{"web": {"uri": source.url, "title": source.title}} for source in answer.sources]
     supports: dict[str, Json] = {}
@@ -296,6 +294,12 @@ def _render_grounding(answer: Answer, text_part: int) -> Json:
     return made
 
 
+def _render_entry(query: str) -> str:
+    """Return the HTML that Google requires to be shown next to an answer."""
+    shown = query.replace("&", "&amp;").replace("<", "&lt;")
+    return _ENTRY.format(asked=quote_plus(query), shown=shown)
+
+
 def _render_thoughts(reply: _GeminiReply) -> list[Json]:
     """Return the thoughts, if the request includes them."""
     is_shown = reply.answer.thought and reply.request.thinking.get("includeThoughts")
@@ -307,10 +311,10 @@ def _render_search(reply: _GeminiReply) -> list[Json]:
     if not reply.shows_search:
         return []
     named = {"toolType": "GOOGLE_SEARCH_WEB", "id": reply.make_id("search")}
-    found = [{"title": source.title, "url": source.url} for source in reply.answer.sources]
+    suggestions = {"search_suggestions": _render_entry(reply.answer.query)}
     return [
         {"toolCall": {**named, "args": {"queries": [reply.answer.query]}}, **reply.sign({}, "toolCall")},
-        {"toolResponse": {**named, "response": {"results": found}}, **reply.sign({}, "toolResponse")},
+        {"toolResponse": {**named, "response": suggestions}, **reply.sign({}, "toolResponse")},
     ]
 
 
