@@ -67,12 +67,14 @@ _UNPARSED_TYPES = (
 
 _OFFLOADED_OPERATIONS = frozenset({"generate", "count"})
 """Operations whose large bodies another process handles."""
-_MANY_SEPARATORS = 100_000
+_MANY_SEPARATORS = 200_000
 """Commas and colons in the body of such an operation from which on it is large."""
 _MOST_ON_LOOP = 500_000
 """Commas and colons in a body of another operation."""
-_LARGE_BYTES = 16 << 20
+_LARGE_BYTES = 32 << 20
 """Bytes from which on such a body is large however few values it has."""
+_SLOW_BYTES = 256 << 10
+"""Bytes of a body after whose parsing other requests have a turn, before it is translated."""
 _MOST_MEMBERS = 10_000
 """Members of a body at the top level."""
 _COUNTED_AT_ONCE = 4 << 20
@@ -313,6 +315,8 @@ class App:
             call, options, losses = await large_bodies.run(read_large_body, request.body, path, strict)
         else:
             call, options, losses = self._body_reader.read(request.body, path, strict)
+            if len(request.body) > _SLOW_BYTES:
+                await asyncio.sleep(0)
         is_json_array = path.streams_array and path.stream and request.query.get("alt") != "sse"
         client_request = ClientRequest(
             dialect=path.dialect,
