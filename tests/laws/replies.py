@@ -23,6 +23,7 @@ INCIDENTAL = {
     "/created",
     "/created_at",
     "/content/#/tool_use_id",
+    "/candidates/#/content/parts/#/toolCall/id",
 }
 """Fields without meaning for the answer: the index of a choice or call, the creation time, the id of a vendor's search."""
 COUNTED_TOGETHER = {"/usage/output_tokens", "/usage/completion_tokens"}
