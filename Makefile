@@ -1,7 +1,7 @@
-# Everything a developer runs. Needs Python 3.11, make and a package index; all else goes into .venv.
+# Everything a developer runs. Needs Python 3.11 or newer, make and a package index; all else goes into .venv.
 # Each target sets up what it needs; a stamp file makes that happen once per lock.
 
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || echo python3)
 UV_VERSION := 0.13.7
 JOBS ?= auto
 EXAMPLES ?= 5000
@@ -118,7 +118,8 @@ sbom: build
 	sed '/--hash/d; s/ *\\$$//' requirements.lock > build/versions.txt
 	$(BIN)/python -m pip --python build/sbom/bin/python install --quiet --disable-pip-version-check \
 		--constraint build/versions.txt dist/dragoman-*.whl
-	.venv-sbom/bin/cyclonedx-py environment --pyproject pyproject.toml --mc-type application --output-reproducible \
+	sed "s/^dynamic = .*/version = \"$$($(BIN)/hatchling version)\"/" pyproject.toml > build/pyproject.toml
+	.venv-sbom/bin/cyclonedx-py environment --pyproject build/pyproject.toml --mc-type application --output-reproducible \
 		--validate --output-file dist/dragoman.cdx.json build/sbom/bin/python
 
 # The site generator has an environment and a lock of its own: no other target installs it.

@@ -1,5 +1,6 @@
 """What holds for every test."""
 
+import gc
 import os
 from collections.abc import Generator
 from pathlib import Path
@@ -44,13 +45,25 @@ TABLES = {
 """Long tables of rows that are much alike: the fast tests take one row of so many, always the same; the slow ones all."""
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Let the garbage collector leave what is collected alone: it is a million objects, which all stay to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave most rows of long tables to the slow tests."""
     folder = Path(__file__).parent
+    shares = {folder / name: share for name, share in TABLES.items()}
     for item in items:
-        share = TABLES.get(item.path.relative_to(folder).as_posix(), 1) if item.path.is_relative_to(folder) else 1
-        if crc32(item.nodeid.encode()) % share:
+        share = shares.get(item.path, 1)
+        if share > 1 and crc32(item.nodeid.encode()) % share:
             item.add_marker(pytest.mark.slow)
 
 
@@ -65,3 +78,10 @@ def state_of_their_own() -> Generator[None]:
         del os.environ["XDG_STATE_HOME"]
     else:
         os.environ["XDG_STATE_HOME"] = before
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print what tests have measured with `record_property`."""
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            terminalreporter.write_line(f"{report.nodeid}: {name} = {value}")

@@ -95,7 +95,7 @@ class Provider:
 def run_authorized_server(*, takes_documents: bool = False) -> Generator[tuple[str, Provider]]:
     """Run the server while the block runs; yield the URL of its MCP endpoint, and who gives the tokens.
 
-    With `takes_documents` it registers nobody, and its clients are named by the addresses of metadata documents.
+    With `takes_documents` it registers no client, and its clients are named by the addresses of metadata documents.
     """
     bound = socket.create_server(("127.0.0.1", 0))
     base, provider = f"http://127.0.0.1:{bound.getsockname()[1]}", Provider()

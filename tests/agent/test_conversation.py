@@ -62,3 +62,15 @@ def test_a_turn_that_failed_after_a_call_is_kept():
     assert first.stop == "failed"
     assert [message.role for message in second.history] == ["user", "assistant", "user", "user", "assistant"]
     assert repr(conversation) == "<AgentConversation without a name, 5 messages>"
+
+
+def test_turns_that_run_at_once_are_both_kept():
+    conversation = agent(Scripted([Text(text="Hi.")], [Text(text="Yes.")])).conversation()
+
+    async def talk():
+        return await asyncio.gather(conversation.run("one"), conversation.run("two"))
+
+    results = asyncio.run(talk())
+    assert [len(result.history) for result in results] == [2, 2]
+    assert {message.parts[0].text for message in conversation.history} == {"one", "two", "Hi.", "Yes."}
+    assert [message.role for message in conversation.history] == ["user", "assistant"] * 2

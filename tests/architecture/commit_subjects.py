@@ -11,6 +11,8 @@ from pathlib import Path
 
 START = "1d4ed21dfdc2abaa1fd8d96816d93fe903dfe3c3"
 """The last commit before the rule; only commits after it are checked."""
+MERGED_TOO_LONG = frozenset({"a3090c08025f8148d254a4c783bf0f93db880499", "0cad6db496a42bf01fc53a76ac5faff0fc0d71dd"})
+"""Two commits with a few characters too many, which were merged before this check had run."""
 LONGEST = 72
 _SUBJECT = re.compile(r"[a-z][a-z0-9_./-]*(, [a-z][a-z0-9_./-]*)*: \S")
 
@@ -29,12 +31,13 @@ def find_faults(subject: str) -> list[str]:
 
 def list_commits(root: Path, start: str = START) -> list[tuple[str, str]]:
     """Return hash and subject of each commit after `start`, without merges; nothing where `start` is not known."""
-    command = ["git", "log", "--no-merges", "--format=%h %s", f"{start}..HEAD"]
+    command = ["git", "log", "--no-merges", "--format=%H %s", f"{start}..HEAD"]
     try:
         done = subprocess.run(command, cwd=root, capture_output=True, check=True, text=True)  # noqa: S603
     except (OSError, subprocess.CalledProcessError):
         return []
-    return [(line.partition(" ")[0], line.partition(" ")[2]) for line in done.stdout.splitlines()]
+    commits = [(line.partition(" ")[0], line.partition(" ")[2]) for line in done.stdout.splitlines()]
+    return [(commit[:8], subject) for commit, subject in commits if commit not in MERGED_TOO_LONG]
 
 
 def main() -> int:

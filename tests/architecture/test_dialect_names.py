@@ -52,6 +52,7 @@ MORE_FILES = {
     "chat": {
         "reasoning_details": "OpenRouter's list of reasoning, which no other API has",
         "thinking_forms": "those servers take thinking in many forms, which few requests have",
+        "searches": "a web search is a member of the request, which few requests have",
         "servers": "many vendors and programs implement this API, each with deviations of its own",
         "wire_reply": "replies of many compatible servers: `response` and `decoder` read them, and no request does",
     },

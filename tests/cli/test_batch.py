@@ -253,6 +253,14 @@ def test_strict_mode_errors_name_the_reply():
     )
 
 
+def test_strict_mode_rejects_the_losses_of_a_stream():
+    event = {"candidates": [{"content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}], "modelStatus": "s"}
+    sse = f"data: {json.dumps(event)}\n\n"
+    line = {"op": "stream", "from": "gemini", "to": "chat", "sse": sse}
+    assert [loss["where"] for loss in work(line)["losses"]] == ["/modelStatus"]
+    assert "the stream cannot be translated without loss" in work(line | {"strict": True})["problem"]["message"]
+
+
 PRETTY = json.dumps(HELLO | {"messages": [{"role": "user", "content": "a\nb\r\u2028\u2029\x85\x0b\x0c\x1c"}]}, indent=2)
 BROKEN = "<html>\r\n\u2028\x85<p>\n</html>"
 LONG = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x\u2028" * 1_000_000}]}, ensure_ascii=False)

@@ -111,6 +111,11 @@ def test_the_shown_configuration_is_a_file_with_the_same_meaning(alone, monkeypa
     assert [key.name for key in shown.keys] == [key.name for key in real.keys]
 
 
+def test_the_file_of_the_store_is_shown_for_backups(alone, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_STATE_HOME", str(alone))
+    assert f'url = "sqlite:///{alone}/dragoman/sessions.sqlite3"  # default' in run(capsys)[1].splitlines()
+
+
 def test_automatic_upstreams_show_their_reason(alone, monkeypatch, capsys):
     assert 'kind = "simulator"  # no key is set' in run(capsys)[1]
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-secret-key")

@@ -132,6 +132,15 @@ def test_a_stream_is_translated_to_its_end(dragoman):
     assert (code, result) == (0, "")
 
 
+def test_a_stream_with_losses_is_written_and_then_refused_in_strict_mode(dragoman):
+    event = b'{"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}],"modelStatus":"s"}'
+    words = ("stream", "--from", "gemini", "--to", "chat")
+    assert dragoman(*words, given=b"data: %b\n\n" % event)[0] == 0
+    code, written, printed = dragoman(*words, "--strict", given=b"data: %b\n\n" % event)
+    assert (code, b"[DONE]" in written) == (1, True)
+    assert "the stream cannot be translated without loss: dropped /modelStatus" in printed
+
+
 def test_a_cut_stream_ends_in_an_error_of_the_clients_dialect(dragoman):
     code, written, _ = dragoman("stream", "--from", "chat", "--to", "messages", given=SSE[:100])
     assert code == 0

@@ -35,13 +35,15 @@ def write_script(received):
 
 @pytest.fixture(scope="module")
 def gateway():
-    models = {"finder": ("openai/gpt-5-search-api",)}
+    models = {"finder": ("openai/gpt-5-search-api",), "old-claude": ("anthropic/claude-sonnet-4",)}
     with in_thread(script=write_script) as simulator, run_server_gateway(simulator, models=models) as opened:
         yield opened
 
 
-def ask(client, prompt):
+def ask(client, prompt, tools=()):
     declared = json.loads(json.dumps(DECLARED[client.dialect]))
+    if tools:
+        declared["tools"] += tools
     return client.ask(prompt, headers=STRICT, **declared)
 
 
@@ -100,11 +102,30 @@ def list_searches(dialect, raw):
             return []
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("dialect", DECLARED)
-def test_every_client_gets_the_search_of_every_upstream_in_its_own_form(gateway, dialect, stream):
-    for model in UPSTREAMS:
-        reply = ask(Client(gateway, dialect, stream=stream, model=model), "search")
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
+DEFERRED = {
+    "messages": [
+        {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
+        {"name": "late", "input_schema": SCHEMA, "defer_loading": True},
+    ],
+    "responses": [
+        {"type": "tool_search"},
+        {"type": "function", "name": "late", "parameters": SCHEMA, "defer_loading": True},
+    ],
+}
+"""Deferred tools, which the gateway searches itself."""
+STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+
+
+@STREAMS
+@pytest.mark.parametrize(
+    ("dialect", "is_deferring"),
+    [*((dialect, False) for dialect in DECLARED), *((dialect, True) for dialect in DEFERRED)],
+)
+def test_every_client_gets_the_search_of_every_upstream_in_its_own_form(gateway, dialect, is_deferring, stream):
+    for model in (*UPSTREAMS, "old-claude") if is_deferring else UPSTREAMS:
+        client = Client(gateway, dialect, stream=stream, model=model)
+        reply = ask(client, "search", DEFERRED[dialect] if is_deferring else ())
         assert reply.text == TEXT, model
         # Blank space before or after a cited text belongs to one of the blocks around it.
         found = [(text.strip(), url, title) for text, url, title in list_citations(dialect, reply.raw)]
@@ -131,7 +152,7 @@ def list_turns(request, member):
     return simplify(json.loads(request.body)[member])
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@STREAMS
 @pytest.mark.parametrize("dialect", DECLARED)
 def test_the_turns_after_a_search_are_accepted_and_start_with_the_one_before(gateway, dialect, stream):
     for model, member in UPSTREAMS.items():

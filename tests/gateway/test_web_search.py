@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Event
 
 import anthropic
 import pytest
@@ -66,6 +68,8 @@ def reply_to(query):
     text = query["q"][0]
     if text == "hang":
         return hang()
+    if text == "held":
+        return hold()
     if text == "broken":
         return 500
     if text == "nothing":
@@ -73,6 +77,16 @@ def reply_to(query):
     if text == "evil":
         return answer(*[EVIL] * 3)
     return answer(FJORDS, BAYS)
+
+
+ARRIVED, FREE = Event(), Event()
+"""A search "held" has arrived; it may be answered."""
+
+
+async def hold():
+    ARRIVED.set()
+    await asyncio.to_thread(FREE.wait, 20)
+    return answer(FJORDS)
 
 
 async def hang():
@@ -93,7 +107,7 @@ def open_gateway(**settings):
 
 @pytest.fixture(scope="module")
 def gateway():
-    with open_gateway(seconds=5.0) as opened:
+    with open_gateway(seconds=20.0) as opened:
         yield opened
 
 
@@ -213,6 +227,17 @@ def test_a_backend_that_hangs_costs_its_timeout_and_nothing_else():
         assert reply.text.endswith("Found 1.")
 
 
+def test_while_a_backend_hangs_other_requests_are_answered(gateway):
+    with ThreadPoolExecutor(1) as pool:
+        held = pool.submit(ask, gateway, "messages", "search held", stream=True)
+        assert ARRIVED.wait(20)
+        for dialect in ("responses", "messages", "gemini"):
+            assert ask(gateway, dialect, "search fjords", stream=True)[0].text.endswith("Found 1.")
+        assert not held.done()
+        FREE.set()
+        assert held.result()[0].text.endswith("Found 1.")
+
+
 def test_hostile_results_stay_data(gateway):
     reply, seen, client = ask(gateway, "messages", "search evil", stream=True)
     assert blocks_of(reply) == ["text", "server_tool_use", "web_search_tool_result", "text"]
@@ -239,6 +264,13 @@ def test_the_uses_are_limited_by_the_request_or_the_configuration(uses, found):
             3 - found
         )
         assert reply.raw.usage.server_tool_use.web_search_requests == found
+
+
+def test_openais_limit_of_all_tools_limits_the_searches(gateway):
+    client = Client(gateway, "responses", stream=True, model="gpt")
+    reply = client.ask("search one+two", max_tool_calls=1, **DECLARED["responses"])
+    searches = [item for item in reply.raw.output if item.type == "web_search_call"]
+    assert [search.status for search in searches] == ["completed", "failed"]
 
 
 def test_domains_of_the_declaration_filter_the_results_and_other_settings_are_reported(gateway):

@@ -12,8 +12,8 @@ from openai.types.responses import Response as SdkResponse
 from conformance.recordings import replies
 from dragoman.core.parts import Reasoning, Search, Text, ToolCall
 from dragoman.core.request import NativeTool, Request
-from dragoman.core.searches import GENERATED_MARK
-from dragoman.core.stream import collect
+from dragoman.core.searches import GENERATED_MARK, SearchJoiner
+from dragoman.core.stream import collect, replay
 from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context
 from dragoman.interpreter.response import translate_response
@@ -270,6 +270,58 @@ def test_searches_in_several_steps_keep_their_order():
     assert message["content"][4]["content"] == []
     assert message["usage"]["server_tool_use"]["web_search_requests"] == 2
     assert len({block["id"] for block in message["content"] if "id" in block}) == 2
+
+
+CLAUDE_STEPS = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "m",
+    "content": [
+        block
+        for query in ("one", "two")
+        for block in (
+            {"type": "server_tool_use", "id": f"srvtoolu_{query}", "name": "web_search", "input": {"query": query}},
+            {
+                "type": "web_search_tool_result",
+                "tool_use_id": f"srvtoolu_{query}",
+                "content": [{"type": "web_search_result", "url": f"https://{query}.org", "title": query}],
+            },
+            {"type": "text", "text": f"Found {query}. "},
+        )
+    ],
+    "stop_reason": "end_turn",
+    "usage": {"input_tokens": 1, "output_tokens": 1},
+}
+STEPS = {
+    "messages": json.dumps(CLAUDE_STEPS).encode(),
+    "responses": answer(
+        build_search("one", sources=[{"type": "url", "url": "https://one.org"}]),
+        build_message("Found one. "),
+        build_search("two", sources=[{"type": "url", "url": "https://two.org"}]),
+        build_message("Found two. "),
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "client"), [pair for pair in PAIRS if pair[0] in STEPS])
+def test_each_step_of_a_search_stays_where_it_was_whole_and_streamed(source, client):
+    encoder = DIALECTS[source].encoder(None)
+    frames = b"".join(map(encoder.feed, replay(parse(source, STEPS[source]))))
+    whole = parse(client, translate_response(STEPS[source], source, client, declare(client)).body).parts
+    streamed = decode(client, flow(source, client, frames, 50, declare(client))).parts
+    one, two = ("search", ("one",), ["https://one.org"]), ("search", ("two",), ["https://two.org"])
+    for parts in (whole, streamed):
+        text = "".join(part.text for part in parts if isinstance(part, Text))
+        assert text == "Found one. Found two. "
+        if client == "gemini":
+            (search,) = list_searches(parts)
+            assert (search.queries, [page.url for page in search.pages]) == (("one", "two"), [*one[2], *two[2]])
+        elif client != "chat":
+            joined = SearchJoiner()
+            found = [whole for part in parts if (whole := joined.add(part) if isinstance(part, Search) else part)]
+            texts = [("text", "Found one. ", []), ("text", "Found two. ", [])]
+            assert [simplify(part) for part in found] == [one, texts[0], two, texts[1]]
 
 
 def test_a_search_without_sources_has_the_pages_that_the_answer_cites():

@@ -1,7 +1,10 @@
 """The sdist and the wheel, as users install them: into an empty environment of every Python on this machine."""
 
+import json
 import os
 import re
+import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -76,9 +79,10 @@ def list_packages(programs: Path) -> set[str]:
     return {line.partition("==")[0].replace("-", "_") for line in lines} - {"pip", "setuptools"}
 
 
+@pytest.mark.parametrize("archive", [0, 1], ids=["sdist", "wheel"])
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
-def test_the_wheel_answers_a_first_question(built, version, tmp_path):
-    programs = make_environment(find_python(version), tmp_path / "venv", built[1])
+def test_an_installed_archive_answers_a_first_question(built, version, archive, tmp_path):
+    programs = make_environment(find_python(version), tmp_path / "venv", built[archive])
     assert list_packages(programs) == BASE
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     options = {"env": environment, "cwd": tmp_path}
@@ -98,8 +102,60 @@ def test_the_wheel_answers_a_first_question(built, version, tmp_path):
     assert call["function"]["name"] == "get_weather"
 
 
+@pytest.fixture
+def checkout(tmp_path) -> Path:
+    """A copy of what a clone has."""
+    for name in run("git", "ls-files", "-z", cwd=ROOT).split("\0")[:-1]:
+        if not name.startswith("tests/"):
+            (tmp_path / "checkout" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / "checkout" / name)
+    return tmp_path / "checkout"
+
+
+def test_make_run_installs_little_and_make_sbom_lists_it(checkout, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    (tmp_path / "dragoman.toml").write_text(f'[server]\nlisten = "{address}"\n')
+    environment = {**os.environ, "DRAGOMAN_CONFIG": str(tmp_path / "dragoman.toml")}
+    with subprocess.Popen(["make", "run"], cwd=checkout, env=environment, start_new_session=True) as gateway:  # noqa: S607
+        try:
+            wait_until_ready(gateway, address)
+        finally:
+            os.killpg(gateway.pid, signal.SIGTERM)
+    installed = list_packages(checkout / ".venv" / "bin")
+    assert installed >= BASE
+    # The rest is the build backend, which an editable installation needs.
+    assert len(installed - BASE) <= 7
+    run("make", "sbom", cwd=checkout)
+    bill = json.loads((checkout / "dist" / "dragoman.cdx.json").read_text())
+    subject = bill["metadata"]["component"]
+    assert (bill["bomFormat"], subject["name"], subject["version"]) == ("CycloneDX", "dragoman", __version__)
+    assert {component["name"] for component in bill["components"]} == BASE - {"dragoman"}
+
+
+def test_the_install_lines_of_the_readme_work(built, request, tmp_path):
+    """Every line of the section in order, in a folder like a checkout; the gateway only prints its version."""
+    section = (ROOT / "README.md").read_text().partition("\n## Install and run\n")[2].partition("\n## ")[0]
+    lines = [line for block in re.findall(r"```sh\n(.+?)```", section, re.DOTALL) for line in block.splitlines()]
+    assert {line.split()[0] for line in lines} == {"make", "pip", "pipx", "uvx", "dragoman"}
+    tools = install(request.config.cache.mkdir("pypi"), "pipx==1.18.4", "uv==0.13.8")
+    run(sys.executable, "-m", "venv", tmp_path / "venv")
+    home = tmp_path / "home"
+    path = [tmp_path / "venv" / "bin", tools, Path(sys.executable).parent, os.environ["PATH"]]
+    environment = {**os.environ, "HOME": str(home), "PATH": os.pathsep.join(map(str, path))}
+    checkout = built[0].parent / f"dragoman-{__version__}"
+    for line in lines:
+        if not line.startswith("make "):  # a test of its own
+            words = line.replace("dragoman serve", "dragoman --version")
+            done = attempt("sh", "-ec", words, cwd=checkout, env=environment)
+            assert not done.returncode, f"{line}: {done.stderr}"
+    version = f"dragoman {__version__}\n"
+    assert run(home / ".local" / "bin" / "dragoman", "--version") == version
+    assert run(tmp_path / "venv" / "bin" / "dragoman", "--version") == version
+
+
 def wait_until_ready(gateway: subprocess.Popen, address: str) -> None:
-    for _ in range(600):
+    for _ in range(3000):
         assert gateway.poll() is None
         try:
             httpx2.get(f"http://{address}/ready")

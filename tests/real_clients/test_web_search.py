@@ -29,7 +29,7 @@ DECLARED = {
     "anthropic": '"web_search_20250305"',
     "responses": '{"type": "web_search"',
 }
-"""How an upstream's own search stands in a request."""
+"""What a request has for an upstream's own search."""
 SEARCHES = ("gemini", "responses", "anthropic", "searxng", "model")
 """The upstreams that search, and the two backends of the gateway, which are used with a Chat upstream."""
 

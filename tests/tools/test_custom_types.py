@@ -2,7 +2,7 @@
 
 import enum
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypedDict
@@ -253,3 +253,78 @@ def test_a_key_of_an_object_is_decoded_from_its_text(key, text, value):
 def test_the_class_variables_of_a_class_are_no_fields():
     definitions = msgspec.json.decode(define(Square).definition.parameters)["$defs"]
     assert list(definitions["Square"]["properties"]) == ["row"]
+
+
+def test_pydantic_fields_as_defaults_are_bounds_descriptions_and_defaults():
+    @tool
+    def book(
+        nights: int = Field(ge=1, description="how long"),
+        beds: int = Field(default=2, le=4),
+        extras: list[str] = Field(default_factory=lambda: ["tea"]),  # noqa: B008  as users of pydantic write it
+    ) -> str:
+        """Book a room."""
+        return f"{nights} {beds} {extras}"
+
+    schema = msgspec.json.decode(book.definition.parameters)
+    assert schema["required"] == ["nights"]
+    assert schema["properties"]["nights"] == {"type": "integer", "minimum": 1, "description": "how long"}
+    assert schema["properties"]["beds"] == {"type": "integer", "maximum": 4, "default": 2}
+    assert text_of(run(book, {"nights": 3})) == "3 2 ['tea']"
+    assert text_of(run(book, {"nights": 3, "beds": 1, "extras": []})) == "3 1 []"
+    assert "/nights" in text_of(run(book, {"nights": 0}))
+    assert '"nights" is a required property' in text_of(run(book, {}))
+
+
+@dataclass
+class Stay:
+    """A stay.
+
+    Args:
+        nights: How long.
+        guests: Who comes.
+    """
+
+    nights: Annotated[int, Field(ge=1)]
+    guests: Annotated[list[str], Field(max_length=2)]
+
+
+class Named(TypedDict):
+    """A name.
+
+    Attributes:
+        name: What it is called.
+    """
+
+    name: Annotated[str, Field(min_length=2)]
+
+
+def test_bounds_and_docstrings_of_classes_describe_their_fields():
+    @tool
+    def book(stay: Stay, named: Named) -> str:
+        """Book a room."""
+        return f"{stay.nights} {named['name']}"
+
+    definitions = msgspec.json.decode(book.definition.parameters)["$defs"]
+    assert definitions["Stay"]["description"] == "A stay."
+    assert definitions["Stay"]["properties"]["nights"] == {"type": "integer", "minimum": 1, "description": "How long."}
+    assert definitions["Stay"]["properties"]["guests"]["maxItems"] == 2
+    assert definitions["Named"]["properties"]["name"]["description"] == "What it is called."
+    valid = {"stay": {"nights": 2, "guests": ["a"]}, "named": {"name": "Oslo"}}
+    assert text_of(run(book, valid)) == "2 Oslo"
+    wrong = text_of(run(book, {"stay": {"nights": 0, "guests": ["a", "b", "c"]}, "named": {"name": "O"}}))
+    assert all(place in wrong for place in ("/stay/nights", "/stay/guests", "/named/name"))
+
+
+class Callback(BaseModel):
+    model_config = pydantic.ConfigDict(arbitrary_types_allowed=True)
+
+    function: Callable[[], int]
+
+
+def test_a_model_without_a_schema_is_refused_by_the_name_of_the_parameter():
+    def call(ready: bool, back: Callback) -> str:
+        """Call back."""
+        return f"{ready} {back}"
+
+    with pytest.raises(ToolDefinitionError, match="parameter 'back' is not supported: Callback has no JSON form"):
+        tool(call)

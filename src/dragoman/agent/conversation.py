@@ -1,7 +1,8 @@
 """A conversation with an agent: each prompt continues from the answers before it.
 
 With a name it is kept in the session store and continued by the next program, or by `dragoman chat --session NAME`.
-A turn that fails before the model has answered leaves it unchanged. The model may change between turns.
+A turn that fails before the model has answered leaves it unchanged. The model may change between turns. Turns that run
+at the same time do not see each other; their messages are kept in the order in which they end.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -104,17 +105,26 @@ class AgentConversation(Generic[OutputT]):
     async def _stream(
         self, prompt: str | Sequence[AnyPart], options: RunOptions, settings: TurnSettings
     ) -> AsyncGenerator[RunStep[OutputT]]:
-        before = tuple(options.get("history", self.history))
+        begun = self.history
+        before = tuple(options.get("history", begun))
         given: RunOptions = {**options, "history": before, "model": options.get("model") or self.model}
         async with aclosing(self._stream_turn(prompt, given, settings)) as steps:
             async for step in steps:
                 if isinstance(step, RunResult):
-                    self.history = _history_after(step, before)
+                    after = _history_after(step, before)
+                    self.history = after if self.history is begun else _join_turns(self.history, before, after)
                     self._untrusted = step.untrusted
                 yield step
 
     async def _save(self, turn: SavedTurn, model: str) -> None:
         await turn.save(self.history, model)
+
+
+def _join_turns(
+    current: tuple[Message, ...], before: tuple[Message, ...], after: tuple[Message, ...]
+) -> tuple[Message, ...]:
+    """Return the history after a turn during which another one has ended; a turn that was compacted replaces it."""
+    return (*current, *after[len(before) :]) if after[: len(before)] == before else after
 
 
 def _history_after(ended: RunResult[OutputT], before: tuple[Message, ...]) -> tuple[Message, ...]:

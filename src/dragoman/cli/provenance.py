@@ -14,6 +14,7 @@ from dragoman.cli.parser import paint
 from dragoman.config import LISTEN, Config, find_file, load
 from dragoman.gateway.redact import REDACTED, redact
 from dragoman.mcp.settings import SERVERS_VARIABLE, SYSTEM_PROMPT_VARIABLE
+from dragoman.sessions.store import default_url
 from dragoman.upstreams.environment import read_upstreams
 from dragoman.upstreams.kind import UpstreamTable
 from dragoman.upstreams.registry import KINDS
@@ -32,7 +33,8 @@ def format_config(path: Path | None, environment: Mapping[str, str] = os.environ
     yield f"# {config.source}"
     yield from _format_table("server", config.server, document.get("server", {}), _SWITCH_SOURCE, skipped="keys")
     yield from _format_keys(config, document)
-    yield from _format_table("sessions", config.sessions, document.get("sessions", {}))
+    sessions = structs.replace(config.sessions, url=config.sessions.url or default_url())
+    yield from _format_table("sessions", sessions, document.get("sessions", {}))
     yield from _format_table("media", config.media, document.get("media", {}))
     yield from _format_table("web", config.web, document.get("web", {}))
     yield from _format_table("search", config.search, document.get("search", {}))

@@ -191,6 +191,7 @@ def _read_request(options: argparse.Namespace) -> bytes | None:
 def _translate_stream(options: argparse.Namespace, source: BinaryIO, target: BinaryIO) -> "tuple[Loss, ...]":
     """Translate a stream and flush after each chunk."""
     from dragoman.interpreter.job import open_stream  # noqa: PLC0415  kept light for --help
+    from dragoman.interpreter.loss_report import reject_losses  # noqa: PLC0415  kept light for --help
 
     by_leaf = options.losses == "leaves"
     stream = open_stream(options.source, options.target, options.model, _read_request(options), by_leaf=by_leaf)
@@ -204,4 +205,6 @@ def _translate_stream(options: argparse.Namespace, source: BinaryIO, target: Bin
         chunk = source.read(_CHUNK)
     target.write(stream.close())
     target.flush()
+    if options.strict:
+        reject_losses(stream.losses, "stream", strict=options.strict)
     return stream.losses

@@ -172,9 +172,9 @@ class ReplyStream:
         self._upstream = reply.target.upstream.name
         self._owner = request.owner
         self._signature_store = reply.signature_store
-        self._signature_watch = SignatureRecorder()
+        context, self._signature_watch = reply.context, SignatureRecorder()
         watch = self._signature_watch if reply.signature_store is not None else None
-        self.translator = StreamTranslator(reply.target.upstream.dialect, request.dialect, reply.context, watch)
+        self.translator = StreamTranslator(reply.target.upstream.dialect, request.dialect, context, watch)
         self._push: Callable[[bytes], bool] | None = None
         self._unsent = b""
         """The events of the last chunk, if they must not be sent yet."""

@@ -14,6 +14,7 @@ from dragoman.core.problems import Problem
 from dragoman.dialects import CORE, DOCUMENTS, list_targets
 from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.job import TranslationJob, open_stream, perform
+from dragoman.interpreter.loss_report import reject_losses
 from dragoman.wire import json
 
 
@@ -46,7 +47,7 @@ def translate_object(work: JobObject, *, strict: Strict = False) -> dict[str, An
     _check(work)
     strict = "all" if "all" in (strict, work.strict) else strict or work.strict
     if work.operation == "stream":
-        return _translate_stream(work)
+        return _translate_stream(work, strict)
     if isinstance(work.body, UnsetType):
         raise Problem("invalid_request", "`body` is required", where="/body")
     job = TranslationJob(
@@ -89,7 +90,7 @@ def _body_bytes(body: Raw) -> bytes:
     return json.decode(raw).encode() if raw.startswith(b'"') else raw
 
 
-def _translate_stream(work: JobObject) -> dict[str, Any]:
+def _translate_stream(work: JobObject, strict: Strict) -> dict[str, Any]:
     if isinstance(work.sse, UnsetType):
         raise Problem("invalid_request", "`sse` is required: the text of the stream", where="/sse")
     request = None if isinstance(work.request, UnsetType) else bytes(work.request)
@@ -97,4 +98,6 @@ def _translate_stream(work: JobObject) -> dict[str, Any]:
     output = stream.feed(work.sse.encode("utf-8", "surrogatepass")) + stream.close()
     if work.target == CORE:
         return {"result": Raw(output), "losses": ()}
+    if strict:
+        reject_losses(stream.losses, "stream", strict=strict)
     return {"result": None, "sse": output.decode(), "losses": stream.losses}

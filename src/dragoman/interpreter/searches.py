@@ -176,25 +176,29 @@ class SearchBuffer:
         if self._first < 0 or self._is_released or getattr(event, "index", self._first) < self._first:
             return [event]
         if isinstance(event, events.Finished):
-            return [*self._arrange(), event]
+            return [*self.release(), event]
         if isinstance(event, events.PartDelta):
             self._size += len(event.text)
         if isinstance(event, events.Failed) or self._size > _MAX_HELD:
-            held, self._held, self._is_released = self._held, [], True
-            return [*held, event]
+            return [*self.flush(), event]
         self._held.append(event)
         return []
 
-    def _arrange(self) -> list[events.Event]:
+    def flush(self) -> list[events.Event]:
+        """Return what is held back, as it came; nothing is held back any more."""
+        held, self._held, self._is_released = self._held, [], True
+        return held
+
+    def release(self) -> list[events.Event]:
+        """Return what is held back, arranged; the part of the stream ends here."""
         collector = Collector()
         others: list[events.Event] = []
-        for event in self._held:
+        for event in self.flush():
             index = getattr(event, "index", None)
             if index is None:
                 others.append(event)
             else:
                 collector.feed(structs.replace(event, index=index - self._first))  # pyright: ignore[reportArgumentType, reportCallIssue]
-        self._is_released = True
         parts = arrange_parts(collector.parts, self._ledger, infers=self._infers)
         return [*(one for at, part in enumerate(parts, self._first) for one in replay_part(at, part)), *others]
 
@@ -262,7 +266,7 @@ class TextJoiner:
             case events.PartEnded(index) if self._text is not None:
                 return self._end_text(self._indexes.get(index, index), self._text)
             case events.Finished() | events.Failed():
-                return [*self._release(), event]
+                return [*self.release(), event]
             case events.PartDelta(index, text, piece):
                 self._size += len(text)
                 return [events.PartDelta(self._indexes.get(index, index), text, piece)]
@@ -279,7 +283,7 @@ class TextJoiner:
             self._joined_count += 1
             self._indexes[index], self._ended = self._ended, None
             return []
-        released = self._release()
+        released = self.release()
         self._length = 0
         self._indexes[index] = index - self._joined_count
         return [*released, events.PartStarted(self._indexes[index], part)]
@@ -291,10 +295,23 @@ class TextJoiner:
         self._ended, self._text = index, None
         return [*spans]
 
-    def _release(self) -> list[events.Event]:
+    def release(self) -> list[events.Event]:
+        """Return the end of a text that might have been continued."""
         ended, self._ended = self._ended, None
         return [] if ended is None else [events.PartEnded(ended)]
+
+    flush = release
 
 
 def _starts_search(event: events.Event) -> bool:
     return type(event) is events.PartStarted and type(event.part) is Search
+
+
+SearchArranger = SearchBuffer | TextJoiner
+
+
+def build_arranger(adapter: ReplyAdapter) -> SearchArranger | None:
+    """Return what arranges the events of the upstream before they are adapted; None if they stay as they are."""
+    if adapter.options.searches and adapter.capabilities.block_citations:
+        return SearchBuffer(adapter.ledger, infers=not adapter.source.capabilities.searches)
+    return TextJoiner(adapter.ledger) if adapter.joins_texts else None

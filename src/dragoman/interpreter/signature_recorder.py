@@ -5,8 +5,6 @@ A reply is divided into sections: each ends with a call, and an answer without c
 
 from collections.abc import Sequence
 from hashlib import sha256
-from itertools import groupby
-from operator import attrgetter
 
 from msgspec import Struct, structs
 
@@ -18,7 +16,7 @@ from dragoman.wire import json
 
 _MAX_RECORDED = 8 << 20
 """A reply with more bytes is not recorded any further."""
-_MAX_LOOSE = 16 << 10
+_MAX_LOOSE = 8 << 10
 """Bytes of the stream after which short deltas are joined: a delta takes more memory than its text."""
 _MAX_JOINED = 16 << 10
 """Characters of a delta to which no others are joined."""
@@ -141,14 +139,13 @@ class SignatureRecorder:
 
 
 def _join_deltas(deltas: list[PartDelta]) -> None:
-    """Join the short deltas at the end of a list, piece by piece; long ones are joined already."""
+    """Join the short deltas of the last piece at the end of a list; long ones are joined already."""
     start = len(deltas)
-    while start and len(deltas[start - 1].text) < _MAX_JOINED:
+    while start and deltas[start - 1].piece == deltas[-1].piece and len(deltas[start - 1].text) < _MAX_JOINED:
         start -= 1
-    deltas[start:] = [
-        PartDelta(index, "".join([delta.text for delta in group]), piece)
-        for (index, piece), group in groupby(deltas[start:], attrgetter("index", "piece"))
-    ]
+    if start < len(deltas):
+        text = "".join([delta.text for delta in deltas[start:]])
+        deltas[start:] = [structs.replace(deltas[-1], text=text)]
 
 
 def _complete_part(part: AnyPart, deltas: Sequence[PartDelta]) -> AnyPart:

@@ -18,6 +18,7 @@ from dragoman.config import Config, ConfigError, UpstreamTable
 from dragoman.core.problems import Problem
 from dragoman.core.traits import TextCalls
 from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.agents.hidden_turns import HiddenTurns
 from dragoman.gateway.agents.runner import Agents
 from dragoman.gateway.agents.settings import build_price, find_price_table
 from dragoman.gateway.agents.toolset import AgentRegistry, ToolServers, find_unknown_tools, parse_origin
@@ -145,7 +146,7 @@ async def open_gateway_services(
         signatures = SignatureStore(conversations.store.signatures)
         settings = _build_settings(config)
         providers = _build_providers(config, client, Gateway(routes, client, settings))
-        turn_answers = TurnRunner(providers, Executor(Registry()), signatures)
+        turn_answers = TurnRunner(providers, Executor(Registry()), signatures, HiddenTurns(conversations.store))
         large_bodies = LargeBodies(LARGE_BODY_PROCESS)
         stack.push_async_callback(large_bodies.close)
         gateway = Gateway(

@@ -37,6 +37,7 @@ _PARAMETER_SECTIONS = (
     "keyword args",
     "keyword arguments",
     "other parameters",
+    "attributes",
 )
 _OTHER_SECTIONS = (
     "returns",
@@ -51,7 +52,7 @@ _OTHER_SECTIONS = (
     "note",
     "notes",
 )
-_MORE_SECTIONS = ("see also", "references", "attributes", "warnings", "todo")
+_MORE_SECTIONS = ("see also", "references", "warnings", "todo")
 _SECTIONS = frozenset((*_PARAMETER_SECTIONS, *_OTHER_SECTIONS, *_MORE_SECTIONS))
 _GOOGLE_ITEM = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)")
 _NUMPY_ITEM = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?")
@@ -59,7 +60,17 @@ _FIELD = re.compile(r"\s*[:@](\w+)(?:\s+([^:]*?))?\s*:\s*(.*)")
 _PARAMETER_FIELDS = ("param", "parameter", "arg", "argument", "key", "keyword")
 _UNIONS = (Union, types.UnionType)
 _MAPPINGS: tuple[Any, ...] = (dict, Mapping, MutableMapping)
-_BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length")
+_KEYWORDS = {
+    "gt": "exclusiveMinimum",
+    "ge": "minimum",
+    "lt": "exclusiveMaximum",
+    "le": "maximum",
+    "multiple_of": "multipleOf",
+    "pattern": "pattern",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+}
+_BOUNDS = tuple(_KEYWORDS)
 
 
 class DocstringInfo(Struct, frozen=True):
@@ -153,7 +164,8 @@ class AnnotationReader:
     """Converts annotations to msgspec types and collects the classes that appear in them."""
 
     def __init__(self) -> None:
-        self._classes: dict[type, dict[str, str]] = {}
+        self._classes: dict[type, dict[str, dict[str, Any]]] = {}
+        """What the fields of each class add to their schemas: descriptions and bounds."""
 
     def to_msgspec_type(self, annotation: Any) -> Any:
         """Return the type with the descriptions and bounds of every `Annotated` converted to msgspec's `Meta`."""
@@ -188,7 +200,7 @@ class AnnotationReader:
         return _read_description(get_args(annotation)[1:]) if get_origin(annotation) is Annotated else ""
 
     def _collect_class(self, kind: Any) -> None:
-        """Collect the field descriptions of a class and of the classes in it; msgspec itself reads only `Meta`."""
+        """Collect what the fields of a class and of the classes in it say; msgspec itself reads only `Meta`."""
         if not isinstance(kind, type) or kind in self._classes or not _has_fields(kind):
             return
         self._classes[kind] = {}
@@ -196,19 +208,23 @@ class AnnotationReader:
             hints = get_type_hints(kind, include_extras=True)
         except (NameError, TypeError):
             return  # msgspec cannot resolve the hints either, and reports it
+        described = parse_docstring(kind.__doc__).parameters
         for name, annotation in hints.items():
-            self._classes[kind][name] = self.find_description(annotation)
+            text = self.find_description(annotation) or described.get(name, "")
+            self._classes[kind][name] = ({"description": text} if text else {}) | _find_bounds(annotation)
             if get_origin(annotation) is not ClassVar and annotation is not ClassVar:
                 self.to_msgspec_type(annotation)
 
     def add_descriptions(self, components: dict[str, Any]) -> None:
-        """Add the field descriptions of the collected classes to their schemas."""
-        for kind, descriptions in self._classes.items():
+        """Add the descriptions and bounds of the fields of the collected classes to their schemas."""
+        for kind, fields in self._classes.items():
             # Two classes with one name get longer names in the schema: no description is better than a wrong one.
-            properties = components.get(kind.__name__, {}).get("properties", {})
-            for name, text in descriptions.items():
-                if text and name in properties:
-                    properties[name].setdefault("description", text)
+            schema = components.get(kind.__name__, {})
+            if "description" in schema:
+                schema["description"] = parse_docstring(kind.__doc__).description or schema["description"]
+            for name, members in fields.items():
+                if name in schema.get("properties", {}):
+                    schema["properties"][name] = _name_lengths(members, schema["properties"][name])
 
 
 def _has_fields(kind: type) -> bool:
@@ -231,6 +247,23 @@ def _read_bounds(metadata: tuple[Any, ...]) -> list[Meta]:
     values = ((name, getattr(each, name, None)) for each in objects for name in _BOUNDS)
     found = {name: value for name, value in values if isinstance(value, int | float | str)}
     return [Meta(**found)] if found else []
+
+
+def _find_bounds(annotation: Any) -> dict[str, Any]:
+    """Return the bounds in the outermost `Annotated` of a field, by their names in a schema."""
+    if get_origin(annotation) in (Required, NotRequired):
+        annotation = get_args(annotation)[0]
+    if get_origin(annotation) is not Annotated:
+        return {}
+    metas = _read_bounds(get_args(annotation)[1:])
+    return {_KEYWORDS[name]: value for meta in metas for name in _BOUNDS if (value := getattr(meta, name)) is not None}
+
+
+def _name_lengths(members: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema with more members, those about a length named for its type."""
+    subject = {"array": "Items", "object": "Properties"}.get(schema.get("type", ""), "Length")
+    named = {name.replace("Length", subject): value for name, value in members.items()}
+    return named | schema
 
 
 def _read_description(metadata: tuple[Any, ...]) -> str:

@@ -47,6 +47,13 @@ def is_pydantic_model(kind: Any) -> bool:
     )
 
 
+def is_pydantic_field(value: Any) -> bool:
+    """Return whether a value is what pydantic's `Field` returns, without importing pydantic."""
+    return hasattr(value, "metadata") and all(
+        callable(getattr(value, name, None)) for name in ("get_default", "is_required")
+    )
+
+
 def _is_class(kind: Any) -> bool:
     return isinstance(kind, type)
 
@@ -101,7 +108,7 @@ def schema_of(kind: type) -> dict[str, Any]:
     """Return the schema of a type that msgspec does not know."""
     if is_pydantic_model(kind):
         model: Any = kind
-        return cast("dict[str, Any]", model.model_json_schema(ref_template="#/$defs/{model}"))
+        return _describe(kind, model.model_json_schema)
     if issubclass(kind, OneOf):
         schemas, components = msgspec.json.schema_components(
             kind.members, schema_hook=schema_of, ref_template=REF_TEMPLATE
@@ -110,10 +117,20 @@ def schema_of(kind: type) -> dict[str, Any]:
     if issubclass(kind, Adapted) and (values := _values_of(kind.kind)):
         return {"enum": values}
     if issubclass(kind, Adapted):
-        return cast("dict[str, Any]", _build_adapter(kind.kind).json_schema(ref_template="#/$defs/{model}"))
+        return _describe(kind.kind, _build_adapter(kind.kind).json_schema)
     if issubclass(kind, PurePath):
         return {"type": "string", "format": "path"}
     raise TypeError(f"{kind.__name__} has no JSON form")
+
+
+def _describe(kind: Any, build_schema: Callable[..., Any]) -> dict[str, Any]:
+    """Return pydantic's schema of a type; raises `TypeError` if a field of it has none."""
+    try:
+        return cast("dict[str, Any]", build_schema(ref_template="#/$defs/{model}"))
+    except RuntimeError as error:  # the base of pydantic's own errors about a definition
+        raise TypeError(
+            f"{getattr(kind, '__name__', kind)} has no JSON form: {error!s:.200}".partition("\n")[0]
+        ) from None
 
 
 def _values_of(kind: Any) -> list[Any]:

@@ -9,6 +9,7 @@ import inspect
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import SimpleNamespace
 from typing import Annotated, Any, Generic, ParamSpec, TypeVar, Union, Unpack, cast, get_type_hints, overload
 
@@ -19,7 +20,7 @@ from dragoman.core.request import Tool
 from dragoman.tools.annotations import AnnotationReader, UnsupportedTypeError, allows_none, parse_docstring
 from dragoman.tools.arguments import InvalidArgumentsError, format_error, format_errors
 from dragoman.tools.context import build_context, check_context_type, context_type_of
-from dragoman.tools.custom_types import REF_TEMPLATE, decode, hoist_definitions, schema_of
+from dragoman.tools.custom_types import REF_TEMPLATE, decode, hoist_definitions, is_pydantic_field, schema_of
 from dragoman.tools.generators import run_async_generator, run_generator
 from dragoman.tools.handler import Flags, Handler, ToolDefinitionError, is_async
 from dragoman.tools.results import dump_model
@@ -102,10 +103,10 @@ class _Signature:
         text = parse_docstring(inspect.getdoc(getattr(function, "func", function)))
         self.description = text.description
         self._function = function
-        self._parameters = _read_parameters(function)
-        self._signature = inspect.Signature(list(self._parameters.values()))
+        parameters, hints = _read_parameters(function), _read_hints(function)
+        self._signature = inspect.Signature(list(parameters.values()))
+        self._parameters, hints, self._field_defaults = _read_field_defaults(parameters, hints)
         self._annotations = AnnotationReader()
-        hints = _read_hints(function)
         self.contexts = {name: kind for name in hints if (kind := context_type_of(hints[name])) is not ...}
         for kind in self.contexts.values():
             check_context_type(kind)
@@ -177,6 +178,9 @@ class _Signature:
         except msgspec.ValidationError as error:
             raise InvalidArgumentsError(format_errors([_format_validation_error(str(error))])) from None
         given = {name: value for name in self._fields if (value := getattr(values, name)) is not UNSET}
+        for name, get_default in self._field_defaults.items():
+            if name not in given:
+                given[name] = get_default()
         return inspect.BoundArguments(self._signature, OrderedDict(given))
 
     def _to_struct(self, arguments: Any) -> Struct:
@@ -238,6 +242,28 @@ def _read_hints(function: Callable[..., Any]) -> dict[str, Any]:
             except (NameError, TypeError, AttributeError, SyntaxError) as error:
                 raise ToolDefinitionError(f"the annotation of parameter {name!r} cannot be resolved: {error}") from None
     return hints
+
+
+def _read_field_defaults(
+    parameters: dict[str, inspect.Parameter], hints: dict[str, Any]
+) -> tuple[dict[str, inspect.Parameter], dict[str, Any], dict[str, Callable[[], Any]]]:
+    """Return parameters and annotations without pydantic's `Field` as a default, and how to get those defaults.
+
+    `n: int = Field(ge=1)` is `n: Annotated[int, Field(ge=1)]`, which is required; `Field(default=3)` is a default of 3.
+    """
+    plain, annotated, defaults = dict(parameters), dict(hints), dict[str, Callable[[], Any]]()
+    for name, parameter in parameters.items():
+        field = parameter.default
+        if not is_pydantic_field(field):
+            continue
+        if name in hints:
+            annotated[name] = Annotated[hints[name], field]
+        if field.is_required():
+            plain[name] = parameter.replace(default=inspect.Parameter.empty)
+        else:
+            defaults[name] = partial(field.get_default, call_default_factory=True)
+            plain[name] = parameter.replace(default=UNSET if field.default_factory else field.default)
+    return plain, annotated, defaults
 
 
 def _define_struct(fields: list[tuple[str, Any, Any]]) -> type[Struct]:

@@ -9,6 +9,7 @@ from openai.types.chat import ChatCompletionChunk
 
 from dialects.chat.chunks import DONE, STOP, calls, chunk, read
 from dragoman.core.parts import Reasoning
+from dragoman.core.problems import Problem
 from dragoman.dialects.chat import DIALECT
 from dragoman.dialects.record import Call
 from dragoman.interpreter.adaptation import traits_for
@@ -240,3 +241,14 @@ def test_unsigned_reasoning_needs_no_list():
     message = json.loads(translated.body)["choices"][0]["message"]
     assert message["reasoning_content"] == "Hm."
     assert "reasoning_details" not in message
+
+
+@pytest.mark.parametrize("other", ["x", 5, [1], [{"type": "reasoning.text"}, "x"], {"type": "reasoning.text"}])
+def test_a_message_with_another_value_is_an_error_that_names_the_member(other):
+    messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a", "reasoning_details": other}]
+    body = json.dumps({"model": "m", "messages": messages}).encode()
+    with pytest.raises(Problem) as caught:
+        translate_request(Call(body), "chat", "messages", model="claude-opus-5")
+    assert caught.value.where == "/messages/1/reasoning_details"
+    assert caught.value.message == "reasoning_details must be a list of objects"
+    assert translate_request(Call(body), "chat", "chat").call.body == body

@@ -85,6 +85,11 @@ def test_any_other_value_is_kept_and_reported(members):
         ("enable_thinking", 1, "true or false"),
         ("thinking_budget", True, "an integer"),
         ("thinking_token_budget", 1.5, "an integer"),
+        ("thinking", {"type": 5}, "type must be a string"),
+        ("thinking", {"type": "enabled", "budget_tokens": "many"}, "budget_tokens must be an integer"),
+        ("reasoning", {"effort": 3}, "effort must be a string"),
+        ("reasoning", {"enabled": "yes"}, "enabled must be true or false"),
+        ("reasoning", {"max_tokens": 1.5}, "max_tokens must be an integer"),
     ],
 )
 @pytest.mark.parametrize("target", ["messages", "responses", "gemini"])
@@ -92,7 +97,9 @@ def test_a_value_of_a_wrong_type_is_an_error_that_names_the_member(member, value
     with pytest.raises(Problem) as caught:
         translate_request(write(**{member: value}), "chat", target, model="m")
     assert caught.value.kind == "invalid_request"
-    assert (caught.value.where, caught.value.message) == (f"/{member}", f"{member} must be {expected}")
+    below, _, rest = expected.partition(" must be ")
+    place, words = (f"{member}.{below}", rest) if rest else (member, expected)
+    assert (caught.value.where, caught.value.message) == (f"/{place.replace('.', '/')}", f"{place} must be {words}")
 
 
 @pytest.mark.parametrize("model", ["", "llama-4", "deepseek-v4"])

@@ -13,6 +13,7 @@ from openai.types.responses.response_input_item import LocalShellCall as LocalSh
 from openai.types.responses.response_output_item import LocalShellCall
 
 from dragoman.core.parts import Media, Opaque, Text, ToolCall, ToolResult
+from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool
 from dragoman.dialects.record import Call
 from dragoman.dialects.responses import DIALECT
@@ -59,9 +60,25 @@ KEPT = [
     {"type": "shell_call", "call_id": "c", "action": {"commands": []}, "environment": {"type": "container_reference"}},
     {"type": "tool_search_call", "call_id": None, "id": "t", "execution": "server", "arguments": {"paths": []}},
     {"type": "tool_search_call", "call_id": "c", "execution": "server", "arguments": {"paths": []}},
-    {"type": "shell_call", "call_id": "c", "action": "ls"},
-    {"type": "shell_call", "call_id": "c"},
-    {"type": "apply_patch_call", "call_id": 5, "operation": {}},
+]
+WRONG = [
+    ({"type": "shell_call", "call_id": "c", "action": "ls"}, "action"),
+    ({"type": "shell_call", "call_id": "c"}, "action"),
+    ({"type": "shell_call", "call_id": "c", "action": {"commands": "ls"}}, "action/commands"),
+    ({"type": "shell_call", "call_id": "c", "action": {"commands": ["a", 5]}}, "action/commands/1"),
+    ({"type": "shell_call", "call_id": "c", "action": {"commands": [], "timeout_ms": "1"}}, "action/timeout_ms"),
+    ({"type": "local_shell_call", "call_id": None, "action": {"command": []}}, "call_id"),
+    ({"type": "apply_patch_call", "call_id": 5, "operation": {}}, "call_id"),
+    ({"type": "apply_patch_call", "call_id": "c", "operation": [1]}, "operation"),
+    ({"type": "apply_patch_call", "call_id": "c", "operation": {"path": 5}}, "operation/path"),
+    ({"type": "computer_call", "call_id": "c", "actions": "x"}, "actions"),
+    ({"type": "computer_call", "call_id": "c", "actions": [5]}, "actions/0"),
+    ({"type": "shell_call_output", "call_id": "c", "output": [5]}, "output/0"),
+    ({"type": "shell_call_output", "output": []}, "call_id"),
+    ({"type": "apply_patch_call_output", "call_id": "c", "output": 5}, "output"),
+    ({"type": "local_shell_call_output", "id": "c", "output": {"a": 1}}, "output"),
+    ({"type": "computer_call_output", "call_id": "c", "output": []}, "output"),
+    ({"type": "tool_search_output", "call_id": "c", "tools": {}}, "tools"),
 ]
 
 
@@ -101,10 +118,17 @@ def test_a_result_is_parsed_and_rendered_as_it_was(item, text):
 
 
 @pytest.mark.parametrize("item", KEPT)
-def test_an_item_of_a_tool_that_openai_ran_or_of_another_form_is_kept_whole(item):
+def test_an_item_of_a_tool_that_openai_ran_is_kept_whole(item):
     request = parse(item)
     assert isinstance(request.messages[0].parts[0], Opaque)
     assert render(request)["input"] == [item]
+
+
+@pytest.mark.parametrize(("item", "place"), WRONG)
+def test_an_item_of_a_wrong_form_is_an_error_that_names_the_member(item, place):
+    with pytest.raises(Problem) as caught:
+        parse(item)
+    assert (caught.value.kind, caught.value.where) == ("invalid_request", f"/input/0/{place}")
 
 
 @pytest.mark.parametrize("kind", ["shell", "apply_patch"])

@@ -184,9 +184,9 @@ def test_the_simulators_own_refusal_of_too_many_tools_is_about_tools(gateway, re
     url = f"{gateway.simulator.base_url}/v1/chat/completions"
     refused = httpx2.post(url, json=body, headers={"authorization": "Bearer k"})
     assert refused.status_code == 400
-    said = refused.json()["error"]
+    refusal = refused.json()["error"]
     # The gateway sends no more tools than a target takes, so this is what it would get from one that takes fewer.
-    vendor.where, vendor.words = said["param"], said["message"]
+    vendor.where, vendor.words = refusal["param"], refusal["message"]
     with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `parse_error` parses
         send_request(refusing, client, "no-gpt", SCHEMAS)
     error = parse_error(raised.value)

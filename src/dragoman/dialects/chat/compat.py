@@ -105,7 +105,7 @@ SHARED_FIELDS: dict[str, SharedField] = {
 
 
 VENDOR_TOOLS = {"search": VendorTool(("web_search_options",), b'{"type":"web_search_options"}')}
-"""OpenAI's web search, which is a member of the request; see `fields.read_search`."""
+"""OpenAI's web search, which is a member of the request; see `searches`."""
 SEARCH_SETTINGS = {
     "place": "/user_location/type",
     "city": "/user_location/approximate/city",

@@ -5,7 +5,6 @@ value; null counts as absent. `Request.spelling` holds flags that record which o
 used. If both names of a member are present, the newer one is parsed and the older one is kept in extras.
 """
 
-from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any
 
@@ -14,10 +13,10 @@ from msgspec import Raw, Struct
 from msgspec.json import Decoder
 
 from dragoman.core.parts import ToolCall
-from dragoman.core.request import EFFORTS, AnyTool, NativeTool, OutputFormat, Sampling, Thinking
+from dragoman.core.request import EFFORTS, OutputFormat, Sampling, Thinking
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.chat.wire import NAME, ChatRequest, ResponseFormat
-from dragoman.wire.json import decode_object, encode
+from dragoman.wire.json import encode
 from dragoman.wire.shape import CoreFields, Wire, core_pointers, get_raw_members, non_null_bytes
 from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unread
@@ -246,31 +245,3 @@ def _read_metadata(metadata: Raw, extras: dict[str, bytes]) -> dict[str, str] | 
     except (msgspec.MsgspecError, RecursionError):
         extras["/metadata"] = raw
         return None
-
-
-_SEARCH_MEMBER = "web_search_options"
-_SEARCH_POINTER = f"/{_SEARCH_MEMBER}"
-_SEARCH_START = b'{"type":"web_search_options"'
-
-
-def read_search(extras: dict[str, bytes]) -> NativeTool | None:
-    """Take `web_search_options` out of the extras, as a tool that OpenAI runs; None if they have no such object."""
-    raw = extras.get(_SEARCH_POINTER, b"")
-    members = decode_object(raw) if raw.startswith(b"{") else {}
-    if not raw.startswith(b"{") or "type" in members:
-        return None
-    del extras[_SEARCH_POINTER]
-    return NativeTool(dialect=NAME, raw=encode({"type": _SEARCH_MEMBER, **members}), where=_SEARCH_POINTER)
-
-
-def write_search(tools: Iterable[AnyTool], body: dict[str, Any]) -> None:
-    """Add `web_search_options` to a request whose tools include OpenAI's web search."""
-    for tool in tools:
-        if isinstance(tool, NativeTool) and is_search(tool):
-            members = decode_object(tool.raw)
-            body[_SEARCH_MEMBER] = {name: raw for name, raw in members.items() if name != "type"}
-
-
-def is_search(tool: NativeTool) -> bool:
-    """Return whether a tool is the web search, which is a member of the request."""
-    return tool.dialect == NAME and tool.raw.startswith(_SEARCH_START)

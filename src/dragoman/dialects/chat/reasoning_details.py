@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from dragoman.core.parts import Reasoning, Signature
+from dragoman.core.problems import Problem
 from dragoman.dialects.chat.fields import Spelling
 from dragoman.dialects.chat.parts import ISSUER
-from dragoman.wire.json import Malformed, decode, decode_array, encode
+from dragoman.wire.json import Malformed, decode, decode_array, encode, first_byte
 
 OPENROUTER = "openrouter"
 _OWN_FORMAT = "dragoman-v1"
@@ -122,7 +123,9 @@ def write_own_item(texts: tuple[str, ...], signature: Signature, index: int) -> 
 
 
 def read_own_items(raw: bytes, where: str) -> list[Reasoning]:
-    """Parse a list that the gateway itself sent; return an empty list for any other list."""
+    """Parse a list that the gateway itself sent; return an empty list for any other list of objects."""
+    if raw != b"null" and (first_byte(raw) != b"[" or any(first_byte(item) != b"{" for item in decode_array(raw))):
+        raise Problem("invalid_request", "reasoning_details must be a list of objects", where=where)
     parts = [_read_own_item(item, f"{where}/{index}", index) for index, item in enumerate(read_list(raw))]
     return [part for part in parts if part is not None] if None not in parts else []
 

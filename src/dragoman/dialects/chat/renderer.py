@@ -29,14 +29,13 @@ from dragoman.dialects.chat.fields import (
     SAMPLING_FIELDS,
     Spelling,
     is_legacy,
-    is_search,
     restore_extras,
     split_spelling,
-    write_search,
 )
 from dragoman.dialects.chat.parts import write_call, write_part
 from dragoman.dialects.chat.reasoning_details import is_in_details, write_details
 from dragoman.dialects.chat.request import MODEL_IN_URL, REASONING_FIELDS
+from dragoman.dialects.chat.searches import is_search, write_search
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Call
 from dragoman.wire.json import decode, encode

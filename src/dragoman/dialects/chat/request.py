@@ -25,13 +25,13 @@ from dragoman.dialects.chat.fields import (
     join_spelling,
     read_options,
     read_sampling,
-    read_search,
     remove_field,
     split_spelling,
     take_extras,
 )
 from dragoman.dialects.chat.parts import read_call, read_legacy_call, read_part, write_part
 from dragoman.dialects.chat.reasoning_details import read_own_items
+from dragoman.dialects.chat.searches import SEARCH_POINTER, read_search
 from dragoman.dialects.chat.thinking_forms import FORMS, read_thinking
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Call, ReadTools
@@ -222,7 +222,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
         if not FORMS.isdisjoint(fields):
             options["thinking"], fields = read_thinking(options.get("thinking"), fields)
         extras = {**fields, **extras}
-    if extras and (search := read_search(extras)) is not None:
+    if SEARCH_POINTER in extras and (search := read_search(extras)) is not None:
         tools = (*tools, search)
     return Request(
         **options,

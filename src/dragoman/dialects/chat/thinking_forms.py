@@ -41,14 +41,27 @@ _FORMS: dict[str, dict[str, tuple[str, Callable[[Any], Any]]]] = {
     "thinking_budget": {"": ("budget", _get_count)},
     "thinking_token_budget": {"": ("budget", _get_count)},
 }
-_OBJECT = (dict, "an object")
-_TYPES_OF_MEMBERS = {"enable_thinking": (bool, "true or false")} | dict.fromkeys(
-    ("thinking_budget", "thinking_token_budget"), (int, "an integer")
-)
-"""The type of each member that is not an object, and its name for an error."""
 """Members of a request by which servers turn thinking on or off: the members below each ("" for its own value), the
 field of `Thinking` that each gives, and what reads it.
 """
+_BOOLEAN, _INTEGER, _TEXT, _OBJECT = (
+    (bool, "true or false"),
+    (int, "an integer"),
+    (str, "a string"),
+    (dict, "an object"),
+)
+_TYPES_OF_MEMBERS: dict[str, tuple[type, str]] = {
+    "enable_thinking": _BOOLEAN,
+    "thinking_budget": _INTEGER,
+    "thinking_token_budget": _INTEGER,
+    "thinking/type": _TEXT,
+    "thinking/budget_tokens": _INTEGER,
+    "reasoning/enabled": _BOOLEAN,
+    "reasoning/effort": _TEXT,
+    "reasoning/max_tokens": _INTEGER,
+    "reasoning/exclude": _BOOLEAN,
+}
+"""The type of each member that is not an object, and its name for an error; the variables of a template have any."""
 
 
 FORMS = frozenset(f"/{member}" for member in _FORMS)
@@ -70,9 +83,7 @@ def read_thinking(known: Thinking | None, fields: dict[str, bytes]) -> tuple[Thi
             value = decode(raw)
         except Malformed as error:  # nested too deeply
             raise Problem("invalid_request", error.message, where=f"/{member}") from None
-        expected, name = _TYPES_OF_MEMBERS.get(member, _OBJECT)
-        if value is not None and type(value) is not expected:
-            raise Problem("invalid_request", f"{member} must be {name}", where=f"/{member}")
+        _require_types(member, value, form)
         parsed = _read_form(value, form, found)
         if not parsed:
             continue
@@ -84,6 +95,17 @@ def read_thinking(known: Thinking | None, fields: dict[str, bytes]) -> tuple[Thi
     if len(rest) == len(fields) and rest.keys() == fields.keys():
         return known, fields
     return Thinking(**found, extras=build_extras(written)), rest
+
+
+def _require_types(member: str, value: Any, form: dict[str, tuple[str, Callable[[Any], Any]]]) -> None:
+    """Raise `Problem` if a member, or one below it that the form reads, is of a wrong type; null is no value."""
+    expected, name = _TYPES_OF_MEMBERS.get(member, _OBJECT)
+    if value is not None and type(value) is not expected:
+        raise Problem("invalid_request", f"{member.replace('/', '.')} must be {name}", where=f"/{member}")
+    members = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    for below in form:
+        if f"{member}/{below}" in _TYPES_OF_MEMBERS:
+            _require_types(f"{member}/{below}", members.get(below), {})
 
 
 def _read_form(value: Any, form: dict[str, tuple[str, Callable[[Any], Any]]], found: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, cast
 from msgspec import Raw
 
 from dragoman.core.parts import Content, FoundTools, Opaque, Text, ToolCall, ToolResult
+from dragoman.core.problems import Problem
 from dragoman.core.value import Extras
 from dragoman.dialects.responses.client_tools import CLIENT_TOOLS, ClientTool
 from dragoman.dialects.responses.parts import read_part
@@ -29,7 +30,7 @@ _RESULTS = {tool.result: kind for kind, tool in CLIENT_TOOLS.items() if kind != 
 
 
 def read_client_item(kind: str, members: Mapping[str, Raw], where: str) -> ToolCall | ToolResult | None:
-    """Parse a call or a result; None for an item of any other type or form, or one of a tool that OpenAI ran."""
+    """Parse a call or a result; None for an item of any other type, or one of a tool that OpenAI ran."""
     if kind not in _CALLS and kind not in _RESULTS:
         return None
     call_id, spelling = json.peek(members.get("call_id", b"null")), _ITEM
@@ -37,20 +38,25 @@ def read_client_item(kind: str, members: Mapping[str, Raw], where: str) -> ToolC
         call_id, spelling = json.peek(members.get("id", b"null")), _BY_ID
     values = {name: json.peek(members[name]) for name in ("environment", "execution") if name in members}
     place = json.as_object(values.get("environment")).get("type", "local")
-    if not isinstance(call_id, str) or place != "local" or values.get("execution", "client") != "client":
+    if place != "local" or values.get("execution", "client") != "client":
         return None
+    if not isinstance(call_id, str):
+        raise Problem("invalid_request", f"a {kind} needs a call_id that is a string", where=f"{where}/call_id")
     if kind in _CALLS:
         return _read_call(_CALLS[kind], members, call_id, where, spelling)
     return _read_result(_RESULTS[kind], members, call_id, where, spelling)
 
 
-def _read_call(kind: str, members: Mapping[str, Raw], call_id: str, where: str, spelling: str) -> ToolCall | None:
+def _read_call(kind: str, members: Mapping[str, Raw], call_id: str, where: str, spelling: str) -> ToolCall:
     if kind == "computer" and not members.get("actions"):
         kind = _SINGLE
     row = CLIENT_TOOLS[kind]
-    payload = bytes(members.get(row.member, b""))
-    if json.first_byte(payload) not in (b"{", b"["):
-        return None
+    payload = bytes(members.get(row.member, b"null"))
+    place, value = f"{where}/{row.member}", json.peek(payload)
+    _require_type(value, _OBJECT if row.is_object else row.properties[row.member], place)
+    for name, one in json.as_object(value).items() if row.is_object else ():
+        if name in row.properties and one is not None:
+            _require_type(one, row.properties[name], f"{place}/{name}")
     return ToolCall(
         where=where,
         spelling=spelling,
@@ -60,6 +66,24 @@ def _read_call(kind: str, members: Mapping[str, Raw], call_id: str, where: str, 
         arguments=(payload if row.is_object else b'{"%b":%b}' % (row.member.encode(), payload)).decode(),
         native=kind,
     )
+
+
+_OBJECT: Mapping[str, Any] = {"type": "object"}
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int, float),
+}
+
+
+def _require_type(value: Any, schema: Mapping[str, Any], where: str) -> None:
+    """Raise `Problem` if a member of an item has not the type of its schema."""
+    kind = schema["type"]
+    if not isinstance(value, _TYPES[kind]) or isinstance(value, bool):
+        raise Problem("invalid_request", f"{where.rpartition('/')[2]} must be of the type {kind}", where=where)
+    for index, item in enumerate(json.as_list(value)):
+        _require_type(item, schema.get("items", _OBJECT), f"{where}/{index}")
 
 
 def _keep_others(members: Mapping[str, Raw], member: str, spelling: str) -> Extras | None:
@@ -74,6 +98,8 @@ def _read_result(kind: str, members: Mapping[str, Raw], call_id: str, where: str
     if row.output in members:
         place, raw = f"{where}/{row.output}", bytes(members[row.output])
         value = json.peek(raw)
+        if value is not None and not isinstance(value, str):
+            _require_type(value, {"type": row.output_type}, place)
         if isinstance(value, str):
             content = (Text(where=place, text=value),)
         else:

@@ -33,6 +33,8 @@ class ClientTool(Struct, frozen=True):
     """That member is the object of the arguments; otherwise it is the only member of this object."""
     output: str = "output"
     """The member of a result's item with the content."""
+    output_type: str = "string"
+    """The JSON type of that content, which may also be a text."""
     fixed: tuple[tuple[str, Any], ...] = ()
     """Other members of a call's item."""
     unfinished: str = "incomplete"
@@ -96,6 +98,7 @@ _PREVIEW = ClientTool(
     prefix="cu_",
     member="action",
     is_object=False,
+    output_type="object",
     fixed=(("pending_safety_checks", []),),
     name="computer",
     description=_COMPUTER,
@@ -108,6 +111,7 @@ CLIENT_TOOLS: Mapping[str, ClientTool] = {
         result="shell_call_output",
         prefix="sh_",
         member="action",
+        output_type="array",
         description="Run shell commands. The result has the output and the exit code of each command.",
         properties={
             "commands": _texts("The command lines, which are run in this order."),
@@ -168,6 +172,7 @@ CLIENT_TOOLS: Mapping[str, ClientTool] = {
         prefix="tsc_",
         member="arguments",
         output="tools",
+        output_type="array",
         fixed=(("execution", "client"),),
         text="query",
     ),

@@ -49,6 +49,8 @@ from dragoman.interpreter.ids import generate_id, to_plain_id
 from dragoman.interpreter.ledger import Ledger, open_reply_ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
+from dragoman.interpreter.searches import SearchArranger, build_arranger
+from dragoman.interpreter.tool_kinds import declares_search
 from dragoman.interpreter.turns import SKIP_SIGNATURE
 from dragoman.tools import Execution
 from dragoman.tools.handler import qualify_name
@@ -69,12 +71,18 @@ class RunReply:
         self._client = client
         self._toolset = toolset
         choice = toolset.client_request.tool_choice
-        self._options = structs.replace(options, single_call=choice is not None and choice.parallel is False)
+        self._options = structs.replace(
+            options,
+            single_call=choice is not None and choice.parallel is False,
+            searches=declares_search(toolset.request.tools),
+        )
         self._run = options.salt
         self._current_dialect = current_dialect
         """Returns the dialect of the upstream that is replying."""
         self._client_tools = toolset.client_tools
         self._adapter: EventAdapter | None = None
+        self._arranger: SearchArranger | None = None
+        """Arranges the vendor's own web searches and their citations in this turn."""
         self._ledgers: list[Ledger] = []
         self._started: Started | None = None
         self._reply_indexes: dict[int, int] = {}
@@ -147,14 +155,16 @@ class RunReply:
 
     def _start_turn(self, event: Started) -> list[Event]:
         """Start a turn; only the first one starts the reply."""
+        released = self._release_arranged()
         source = dialect_named(self._current_dialect() or self._client.name)
         self._adapter = None if source is self._client else self._build_adapter(source)
+        self._arranger = None if self._adapter is None else build_arranger(self._adapter)
         self._native.clear()
         self._sent_indexes.clear()
         self._hides_call = False
         if self._started is not None:
             self._adapt(self._started)
-            return []
+            return released
         reply_id = event.id or generate_id(self._client.reply_prefix, self._run)
         self._started = Started(reply_id, event.model, event.created or int(time()))
         events = self._adapt(self._started)
@@ -217,8 +227,20 @@ class RunReply:
 
     def _adapt(self, event: Event) -> list[Event]:
         """Adapt an event of this turn, and renumber its part for the whole reply."""
+        return self._send([event] if self._arranger is None else self._arranger.feed([event]))
+
+    def _release_arranged(self) -> list[Event]:
+        """Return what is held back until the end of a turn."""
+        return self._send(self._arranger.release()) if self._arranger is not None else []
+
+    def _send(self, turn_events: Iterable[Event]) -> list[Event]:
+        if self._adapter is None:
+            return self._renumber(turn_events)
+        return self._renumber([adapted for event in turn_events for adapted in self._adapter.feed(event)])
+
+    def _renumber(self, turn_events: Iterable[Event]) -> list[Event]:
         events: list[Event] = []
-        for adapted in self._adapter.feed(event) if self._adapter is not None else [event]:
+        for adapted in turn_events:
             match adapted:
                 case PartStarted(index, part):
                     sent = self._sent_indexes[index] = self._next_index()
@@ -307,7 +329,9 @@ class RunReply:
 
     def _emit_parts(self, parts: Iterable[AnyPart]) -> list[Event]:
         """Return the events of parts that are in the client's own form."""
-        return [event for part in parts for event in replay_part(self._next_index(), part)]
+        # The turn may go on after them.
+        before = self._send(self._arranger.flush()) if self._arranger is not None else []
+        return [*before, *(event for part in parts for event in replay_part(self._next_index(), part))]
 
     def _end_run(self, run: RunEnded) -> list[Event]:
         if run.problem is not None:
@@ -315,5 +339,6 @@ class RunReply:
         events: list[Event] = []
         if self._started is None:
             events += self._start_turn(Started("", self._toolset.request.model))
-        events += [PartEnded(index, complete=False) for index in sorted(self._open_parts)]
-        return [*events, *self._native, *self._adapt(Finished(run.finish))]
+        finished = self._adapt(Finished(run.finish))
+        cut_off = [PartEnded(index, complete=False) for index in sorted(self._open_parts)]
+        return [*events, *cut_off, *self._native, *finished]

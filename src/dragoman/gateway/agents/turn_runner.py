@@ -3,18 +3,24 @@
 The agent loop runs them with its executor and its limits. The client gets one reply of all turns: the gateway's calls
 and their results as the parts that the functions render, calls of the client's own tools as they are. If a turn calls
 both, the gateway's functions run first and the client's calls come after their results, in the same reply.
+
+A client whose dialect has no blocks for the gateway's calls does not send them back. The turns with these calls are
+saved and restored, so that the model gets the history that it had, and each request starts with the one before.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from uuid import uuid4
 
+from msgspec import structs
+
 from dragoman.agent import Agent as Loop
-from dragoman.agent import Limits, Step
+from dragoman.agent import Limits, RunEnded, Step
 from dragoman.core.events import Event
 from dragoman.core.request import Request
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.event_writer import write_events
+from dragoman.gateway.agents.hidden_turns import HiddenTurns
 from dragoman.gateway.agents.reply import RunReply
 from dragoman.gateway.agents.reply_texts import drop_interim_texts
 from dragoman.gateway.agents.toolset import Toolset
@@ -37,13 +43,18 @@ class TurnRunner:
     """Answers requests with functions that run within the turn."""
 
     def __init__(
-        self, providers: Mapping[str, FunctionProvider], executor: Executor, signature_store: SignatureStore | None
+        self,
+        providers: Mapping[str, FunctionProvider],
+        executor: Executor,
+        signature_store: SignatureStore | None,
+        hidden_turns: HiddenTurns | None = None,
     ) -> None:
         self._providers = providers
         self.purposes = frozenset(providers)
         """What the functions are for."""
         self._executor = executor
         self._signature_store = signature_store
+        self._hidden_turns = hidden_turns
 
     async def answer(
         self, context: RequestContext, needed: TurnFunctionsNeeded, build_model: Callable[[CallContext], UpstreamModel]
@@ -52,7 +63,13 @@ class TurnRunner:
         client_request, record = context.request, context.record
         dialect = dialect_named(client_request.dialect)
         original = dialect.parse_request(client_request.call)
-        prepared = prepare_request(self._providers, needed.purposes, original, client_request)
+        # Clients of other dialects send the blocks of a search back.
+        hidden_turns = None if dialect.capabilities.tool_search else self._hidden_turns
+        restored = original
+        if hidden_turns is not None:
+            messages = await hidden_turns.restore(client_request.owner, original.messages)
+            restored = structs.replace(original, messages=messages)
+        prepared = prepare_request(self._providers, needed.purposes, restored, client_request)
         if client_request.strict:
             reject_losses(prepared.losses, strict=client_request.strict)
         record.losses = (*client_request.losses, *prepared.losses)
@@ -81,6 +98,8 @@ class TurnRunner:
         async with aclosing(loop.steps(prepared.request, run=run)) as steps:
             wants_format = original.output is not None and original.output.kind != "text"
             shown_steps = drop_interim_texts(steps, is_stream=client_request.call.stream) if wants_format else steps
+            if hidden_turns is not None:
+                shown_steps = _save_hidden(shown_steps, reply, hidden_turns, client_request.owner)
             events = self._render_events(shown_steps, reply, model, client_request.owner, client_request.dialect)
             await write_events(events, original, context, note_losses)
 
@@ -97,6 +116,16 @@ class TurnRunner:
                     if model.last_dialect != dialect:
                         await store.save(owner, sections)
                 yield event
+
+
+async def _save_hidden(
+    steps: AsyncIterator[Step], reply: RunReply, hidden_turns: HiddenTurns, owner: str
+) -> AsyncIterator[Step]:
+    """Yield the steps of a run; before its end save the turns that the client does not receive."""
+    async for step in steps:
+        if isinstance(step, RunEnded):
+            await hidden_turns.save(owner, reply.messages, reply.client_ids)
+        yield step
 
 
 class _ShapedModel:
