@@ -265,9 +265,7 @@ def _render_finish(reply: _GeminiReply) -> Json:
     if answer.end == "malformed_call":
         made["finishMessage"] = _MALFORMED
     if answer.query and (answer.text or not reply.shows_search):
-        made["groundingMetadata"] = _render_grounding(
-            answer, len(_render_thoughts(reply)) + (2 if reply.shows_search else 0)
-        )
+        made["groundingMetadata"] = _render_grounding(answer, len(_render_thoughts(reply) + _render_search(reply)))
     return made
 
 
@@ -296,8 +294,7 @@ def _render_grounding(answer: Answer, text_part: int) -> Json:
 
 def _render_entry(query: str) -> str:
     """Return the HTML that Google requires to be shown next to an answer."""
-    shown = query.replace("&", "&amp;").replace("<", "&lt;")
-    return _ENTRY.format(asked=quote_plus(query), shown=shown)
+    return _ENTRY.format(asked=quote_plus(query), shown=query.replace("&", "&amp;").replace("<", "&lt;"))
 
 
 def _render_thoughts(reply: _GeminiReply) -> list[Json]:
@@ -310,11 +307,13 @@ def _render_search(reply: _GeminiReply) -> list[Json]:
     """Return the search the model did, if the request includes it."""
     if not reply.shows_search:
         return []
-    named = {"toolType": "GOOGLE_SEARCH_WEB", "id": reply.make_id("search")}
-    suggestions = {"search_suggestions": _render_entry(reply.answer.query)}
+    query, named = reply.answer.query, {"toolType": "GOOGLE_SEARCH_WEB", "id": reply.make_id("search")}
     return [
-        {"toolCall": {**named, "args": {"queries": [reply.answer.query]}}, **reply.sign({}, "toolCall")},
-        {"toolResponse": {**named, "response": suggestions}, **reply.sign({}, "toolResponse")},
+        {"toolCall": {**named, "args": {"queries": [query]}}, **reply.sign({}, "toolCall")},
+        {
+            "toolResponse": {**named, "response": {"search_suggestions": _render_entry(query)}},
+            **reply.sign({}, "toolResponse"),
+        },
     ]
 
 
