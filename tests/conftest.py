@@ -8,6 +8,16 @@ from tempfile import TemporaryDirectory
 from zlib import crc32
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "dragoman",
+    max_examples=int(os.environ.get("DRAGOMAN_EXAMPLES", "60")),
+    deadline=None,
+    derandomize="DRAGOMAN_EXAMPLES" not in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("dragoman")
 
 TABLES = {
     "conformance/test_corpus_replies.py": 4,
