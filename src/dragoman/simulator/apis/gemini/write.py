@@ -308,13 +308,9 @@ def _render_search(reply: _GeminiReply) -> list[Json]:
     if not reply.shows_search:
         return []
     query, named = reply.answer.query, {"toolType": "GOOGLE_SEARCH_WEB", "id": reply.make_id("search")}
-    return [
-        {"toolCall": {**named, "args": {"queries": [query]}}, **reply.sign({}, "toolCall")},
-        {
-            "toolResponse": {**named, "response": {"search_suggestions": _render_entry(query)}},
-            **reply.sign({}, "toolResponse"),
-        },
-    ]
+    call, response = {"args": {"queries": [query]}}, {"response": {"search_suggestions": _render_entry(query)}}
+    parts = {"toolCall": call, "toolResponse": response}
+    return [{name: {**named, **part}, **reply.sign({}, name)} for name, part in parts.items()]
 
 
 def _sign_text(reply: _GeminiReply) -> Json:
