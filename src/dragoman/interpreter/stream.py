@@ -55,7 +55,7 @@ class StreamTranslator:
         if source_dialect is not target_dialect:
             self._adapter = EventAdapter(source_dialect, target_dialect, self._ledger, context.reply_options())
         adapter = self._adapter
-        self._arranger = None if adapter is None else build_arranger(adapter)
+        self._arranger = build_arranger(adapter) if adapter is not None and adapter.needs_arranger else None
         self._pipeline = ReplyPipeline(context.undo) if adapter is None else ReplyPipeline(context.undo, adapter.feed)
         self._detector = context.call_detector(target_dialect, self._ledger)
         self._expander: CallExpander | None = None
