@@ -184,11 +184,6 @@ class ReplyAdapter:
                 return ""
 
     @property
-    def needs_arranger(self) -> bool:
-        """Whether the events of the upstream are arranged before they are adapted, by `searches.build_arranger`."""
-        return self.joins_texts or (self.options.searches and self.capabilities.block_citations)
-
-    @property
     def joins_texts(self) -> bool:
         """Whether the vendor cites whole blocks and the client's citations have spans, so that texts are joined."""
         return self.source.capabilities.block_citations and not self.capabilities.block_citations

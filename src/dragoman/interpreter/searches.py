@@ -310,8 +310,8 @@ def _starts_search(event: events.Event) -> bool:
 SearchArranger = SearchBuffer | TextJoiner
 
 
-def build_arranger(adapter: ReplyAdapter) -> SearchArranger:
-    """Return what arranges the events of the upstream for an adapter that needs it."""
-    if adapter.joins_texts:
-        return TextJoiner(adapter.ledger)
-    return SearchBuffer(adapter.ledger, infers=not adapter.source.capabilities.searches)
+def build_arranger(adapter: ReplyAdapter) -> SearchArranger | None:
+    """Return what arranges the events of the upstream before they are adapted; None if they stay as they are."""
+    if adapter.options.searches and adapter.capabilities.block_citations:
+        return SearchBuffer(adapter.ledger, infers=not adapter.source.capabilities.searches)
+    return TextJoiner(adapter.ledger) if adapter.joins_texts else None

@@ -158,8 +158,7 @@ class RunReply:
         released = self._release_arranged()
         source = dialect_named(self._current_dialect() or self._client.name)
         self._adapter = None if source is self._client else self._build_adapter(source)
-        adapter = self._adapter
-        self._arranger = build_arranger(adapter) if adapter is not None and adapter.needs_arranger else None
+        self._arranger = None if self._adapter is None else build_arranger(self._adapter)
         self._native.clear()
         self._sent_indexes.clear()
         self._hides_call = False
