@@ -7,10 +7,8 @@
 
 import base64
 import json
-import os
 from typing import get_args
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from dragoman.core import parts
@@ -27,15 +25,6 @@ from dragoman.core.request import (
 )
 from dragoman.core.response import Finish, FinishReason, Response, Usage
 from dragoman.core.value import Extras
-
-settings.register_profile(
-    "dragoman",
-    max_examples=int(os.environ.get("DRAGOMAN_EXAMPLES", "60")),
-    deadline=None,
-    derandomize="DRAGOMAN_EXAMPLES" not in os.environ,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("dragoman")
 
 DIALECTS = ("chat", "responses", "messages", "gemini")
 ISSUERS = ("google", "anthropic", "openai")
