@@ -26,9 +26,7 @@ ELSEWHERE = {
 VENDOR_ELSEWHERE = {
     "interpreter/turns.py": {"google": "the issuer of the documented placeholder for the signature of a call"},
     "server/auth.py": {"x-goog-api-key": "a client may send its key in the same ways on every path"},
-    "server/endpoints/code_assist.py": {
-        "gemini-3-flash-preview": "the model that Gemini CLI requests for its searches"
-    },
+    "server/endpoints/code_assist.py": {"gemini-3-flash-preview": "Gemini CLI searches with this model or not at all"},
     "cli/intercept/replay.py": {"x-goog-api-key": "the key of an intercepted client of Google's API"},
 }
 """The files outside that may have another word of a dialect's tables as a string, and why."""

@@ -1,4 +1,4 @@
-"""Searches that Gemini runs in a request that also has functions: parts of the reply, and metadata only after a text."""
+"""Web searches that Google ran together with functions of the client, whole and streamed."""
 
 import json
 

@@ -2,8 +2,7 @@
 
 A chunk has new parts only, and cumulative token counts; the last has the finish reason. From Gemini 3 on a text ends in
 an empty text with its signature, and on AI Studio an empty text follows calls. Calls are sent whole: one per chunk, all
-in one before Gemini 3, and in pieces if a Vertex request asks for that. Gemini 4 continues a limited answer by its
-token.
+in one before Gemini 3, and in pieces if a Vertex request asks so. Gemini 4 continues a limited answer by its token.
 """
 
 import json
@@ -265,7 +264,9 @@ def _render_finish(reply: _GeminiReply) -> Json:
     if answer.end == "malformed_call":
         made["finishMessage"] = _MALFORMED
     if answer.query and (answer.text or not reply.shows_search):
-        made["groundingMetadata"] = _render_grounding(answer, len(_render_thoughts(reply) + _render_search(reply)))
+        made["groundingMetadata"] = _render_grounding(
+            answer, len(_render_thoughts(reply)) + (2 if reply.shows_search else 0)
+        )
     return made
 
 
@@ -294,7 +295,8 @@ def _render_grounding(answer: Answer, text_part: int) -> Json:
 
 def _render_entry(query: str) -> str:
     """Return the HTML that Google requires to be shown next to an answer."""
-    return _ENTRY.format(asked=quote_plus(query), shown=query.replace("&", "&amp;").replace("<", "&lt;"))
+    shown = query.replace("&", "&amp;").replace("<", "&lt;")
+    return _ENTRY.format(asked=quote_plus(query), shown=shown)
 
 
 def _render_thoughts(reply: _GeminiReply) -> list[Json]:
@@ -307,10 +309,12 @@ def _render_search(reply: _GeminiReply) -> list[Json]:
     """Return the search the model did, if the request includes it."""
     if not reply.shows_search:
         return []
-    query, named = reply.answer.query, {"toolType": "GOOGLE_SEARCH_WEB", "id": reply.make_id("search")}
-    call, response = {"args": {"queries": [query]}}, {"response": {"search_suggestions": _render_entry(query)}}
-    parts = {"toolCall": call, "toolResponse": response}
-    return [{name: {**named, **part}, **reply.sign({}, name)} for name, part in parts.items()]
+    named = {"toolType": "GOOGLE_SEARCH_WEB", "id": reply.make_id("search")}
+    suggestions = {"search_suggestions": _render_entry(reply.answer.query)}
+    return [
+        {"toolCall": {**named, "args": {"queries": [reply.answer.query]}}, **reply.sign({}, "toolCall")},
+        {"toolResponse": {**named, "response": suggestions}, **reply.sign({}, "toolResponse")},
+    ]
 
 
 def _sign_text(reply: _GeminiReply) -> Json:
@@ -380,9 +384,8 @@ def _iterate_partial_args(path: str, value: Any, meta: ReplyMeta) -> Iterator[Js
                 yield from _iterate_partial_args(f"{path}[{index}]", item, meta)
         case str():
             pieces = meta.chunking.split_text(value)
-            if len(pieces) > 1:
-                for piece in pieces:
-                    yield {"jsonPath": path, "stringValue": piece, "willContinue": True}
+            for piece in pieces if len(pieces) > 1 else ():
+                yield {"jsonPath": path, "stringValue": piece, "willContinue": True}
             yield {"jsonPath": path, "stringValue": "" if len(pieces) > 1 else value}
         case bool():
             yield {"jsonPath": path, "boolValue": value}
@@ -393,7 +396,5 @@ def _iterate_partial_args(path: str, value: Any, meta: ReplyMeta) -> Iterator[Js
 
 
 def _render_path_step(name: str) -> str:
-    if _IDENTIFIER.fullmatch(name):
-        return f".{name}"
     quoted = name.replace("\\", "\\\\").replace("'", "\\'")
-    return f"['{quoted}']"
+    return f".{name}" if _IDENTIFIER.fullmatch(name) else f"['{quoted}']"
