@@ -76,6 +76,7 @@ def test_streams_errors_and_neutral_values_are_translated(post):
         ({"body": {"model": "m", "messages": 7}}, "messages"),
         ({"strict": "all"}, "seed"),
         ({"from": None}, "Expected `str`, got `null`"),
+        ({"op": "response", "from": "messages", "to": "chat", "body": {"type": "message"}}, "malformed_reply"),
     ],
 )
 def test_what_cannot_be_translated_is_a_400_that_says_why(changes, words, post):
