@@ -2,6 +2,8 @@
 
 import gc
 import os
+import time
+from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,13 +25,14 @@ TABLES = {
     "conformance/test_corpus_replies.py": 4,
     "end_to_end/test_faults.py": 6,
     "end_to_end/test_matrix.py": 6,
+    "end_to_end/test_server_profiles.py": 4,
     "end_to_end/test_text_calls.py": 3,
     "http/test_connection_limits.py": 2,
     "conformance/test_corpus_schemas.py": 2,
     "laws/test_accepted.py": 2,
     "laws/test_accepted_schemas.py": 3,
-    "laws/test_canary.py": 2,
-    "laws/test_caches.py": 3,
+    "laws/test_canary.py": 4,
+    "laws/test_caches.py": 6,
     "laws/test_pieces.py": 3,
     "laws/test_replies.py": 4,
     "laws/test_requests.py": 2,
@@ -37,6 +40,7 @@ TABLES = {
     "end_to_end/gateway/test_clients.py": 3,
     "end_to_end/gateway/test_token_counts.py": 2,
     "end_to_end/gateway/test_limits.py": 4,
+    "end_to_end/gateway/test_strict_turns.py": 3,
     "end_to_end/gateway/test_linked_media.py": 2,
     "end_to_end/gateway/test_responses_sessions.py": 2,
     "simulator/apis/test_chat_rules.py": 4,
@@ -53,6 +57,18 @@ TABLES = {
     "tools/web/test_converter_limits.py": 2,
 }
 """Long tables of rows that are much alike: the fast tests take one row of so many, always the same; the slow ones all."""
+
+
+UNTIL = float(os.environ.get("DRAGOMAN_TESTS_UNTIL") or "inf")
+"""The time, in seconds since 1970, after which no test starts: CI has a limited time."""
+NO_TIME = "not run: no time was left"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Skip what does not fit into the time."""
+    if time.time() > UNTIL:
+        pytest.skip(NO_TIME)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -91,7 +107,10 @@ def state_of_their_own() -> Generator[None]:
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print what tests have measured with `record_property`."""
+    """Print what tests have measured with `record_property`, and the files with tests that had no time to run."""
     for report in terminalreporter.getreports("passed"):
         for name, value in report.user_properties:
             terminalreporter.write_line(f"{report.nodeid}: {name} = {value}")
+    late = Counter(one.location[0] for one in terminalreporter.getreports("skipped") if NO_TIME in str(one.longrepr))
+    for file, count in sorted(late.items()):
+        terminalreporter.write_line(f"not run: {file}: {count}")

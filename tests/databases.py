@@ -40,7 +40,7 @@ class Postgres:
         self.directory.chmod(0o755)
         self._data = self.directory / "data"
         self._process: subprocess.Popen[bytes] | None = None
-        self._run("initdb", "-D", self._data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C")
+        self._run("initdb", "-D", self._data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 
     @property
     def url(self) -> str:
@@ -50,6 +50,7 @@ class Postgres:
     def start(self) -> None:
         """Start it and wait until it answers."""
         arguments = ["-D", self._data, "-k", self.directory, "-c", "listen_addresses=", "-c", "max_connections=50"]
+        arguments += ["-c", "fsync=off"]  # its data outlive a process that is killed, and need not outlive the machine
         self._process = subprocess.Popen(  # noqa: S603  our own binaries
             [_binaries() / "postgres", *arguments],
             cwd=self.directory,

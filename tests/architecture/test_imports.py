@@ -1,6 +1,7 @@
 """Who may know whom. The rule is the table `MAY_IMPORT`; a room that does not exist yet is held to it from its first file."""
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,6 +47,12 @@ def get_dotted_name(path: Path) -> tuple[str, ...]:
     return parts[:-1] if parts[-1] == "__init__" else parts
 
 
+@functools.cache
+def list_imports(path: Path) -> tuple[tuple[str, ...], ...]:
+    """The imports of a whole file; several tests ask for those of every file."""
+    return tuple(find_imports(path, parse(path)))
+
+
 def find_imports(path: Path, tree: ast.AST) -> Iterator[tuple[str, ...]]:
     """Dotted paths of everything a module imports, `from a import b` as both a and a.b if b is a module of the project."""
     package = path.relative_to(PACKAGE).parts[:-1]
@@ -68,7 +75,7 @@ def test_a_room_imports_only_the_rooms_it_may_know(path):
     if room in COMPOSERS or not room:
         return
     allowed = MAY_IMPORT.get(room)
-    for target in find_imports(path, parse(path)):
+    for target in list_imports(path):
         if target[:1] != ("dragoman",):
             continue
         other = room_of(target[1:])
@@ -82,15 +89,14 @@ def test_a_room_imports_only_the_rooms_it_may_know(path):
 @pytest.mark.parametrize("module", sorted(SHARED))
 def test_a_shared_module_imports_no_room(module):
     path = PACKAGE.joinpath(*module[1:]).with_suffix(".py")
-    assert not [target for target in find_imports(path, parse(path)) if target[:1] == ("dragoman",)]
+    assert not [target for target in list_imports(path) if target[:1] == ("dragoman",)]
 
 
 def test_no_two_modules_import_each_other():
     """A pair that needs a lazy import, or one for types alone, is one module or wants a third one below both."""
     known = {get_dotted_name(path): path for path in SOURCES}
     graph = {
-        dotted_name: {target[1:] for target in find_imports(path, parse(path)) if target[:1] == ("dragoman",)}
-        & known.keys()
+        dotted_name: {target[1:] for target in list_imports(path) if target[:1] == ("dragoman",)} & known.keys()
         for dotted_name, path in known.items()
     }
     pairs = {
@@ -108,7 +114,7 @@ def test_no_two_folders_import_each_other():
     pairs = {
         (path.parent, known[target[1:]])
         for path in SOURCES
-        for target in find_imports(path, parse(path))
+        for target in list_imports(path)
         if target[:1] == ("dragoman",) and target[1:] in known
     }
     both = {
@@ -130,7 +136,7 @@ def find_links_around(folder: tuple[str, ...], *, outwards: bool) -> set[str]:
     found: set[str] = set()
     for path in SOURCES:
         own = get_dotted_name(path)
-        for target in find_imports(path, parse(path)):
+        for target in list_imports(path):
             start, end = (own, target[1:]) if outwards else (target[1:], own)
             is_inside = target[:1] == ("dragoman",) and start[: len(folder)] == folder
             if is_inside and end[: len(folder) - 1] == folder[:-1] and end[: len(folder)] != folder:
@@ -171,7 +177,7 @@ def test_a_dialect_never_imports_another(path):
     dotted_name = get_dotted_name(path)
     if len(dotted_name) < 2 or dotted_name[1] not in DIALECTS:
         return
-    for target in find_imports(path, parse(path)):
+    for target in list_imports(path):
         if target[:2] == ("dragoman", "dialects"):
             assert target[2:3] in {*SHARED_BY_DIALECTS, dotted_name[1:2]}, f"{name_of(path)} imports {'.'.join(target)}"
 

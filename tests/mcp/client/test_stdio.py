@@ -88,6 +88,7 @@ def test_a_server_that_stops_answering_is_killed_after_a_call_timed_out():
     assert not after.failed
 
 
+@pytest.mark.slow
 def test_a_server_that_stops_answering_is_killed_though_calls_come_all_the_time():
     async def visit(peer: Visit):
         about = await peer.data("p__surroundings")
@@ -121,6 +122,7 @@ def test_an_idle_server_that_stops_answering_pings_is_killed(monkeypatch):
     assert status.error == "it was stopped, because it answered nothing for 3 seconds"
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_read_its_input_is_killed():
     async def visit(peer: Visit):
         about = await peer.data("p__surroundings")
