@@ -102,7 +102,7 @@ def test_a_large_document_is_translated_in_another_process(post, monkeypatch):
 
     monkeypatch.setattr(translation, "translate_object", not_here)
     assert post(JOB).status_code == 500
-    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hi"}] * 13_000
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hi"}] * 27_000
     large = {**CHAT, "messages": [*turns, *CHAT["messages"]]}
     answer = post({**JOB, "body": large})
     assert len(answer.json()["result"]["messages"]) == len(large["messages"])
