@@ -17,7 +17,7 @@ STAMP := .venv/.set-up
 COMPILE := $(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup lock test test-slow conformance check format run bench mutate fuzz attack losses rules matrix docs docs-lock build sbom
+.PHONY: help setup lock test test-slow conformance check format run bench mutate fuzz attack soak losses rules matrix docs docs-lock build sbom
 
 help:
 	@echo "make test       the fast tests"
@@ -28,6 +28,7 @@ help:
 	@echo "make bench      speed; make mutate: mutation test (SEED, COUNT)"
 	@echo "make fuzz       the laws with EXAMPLES generated values each, then a million mutated documents"
 	@echo "make attack     attacks on availability: what one client's requests do to the others (SCALE)"
+	@echo "make soak       many mixed requests with faults, and how memory grows (REQUESTS)"
 	@echo "make losses     regenerate docs/reference/losses.md; make rules: docs/reference/rules.md; make matrix: docs/reference/matrix.md"
 	@echo "make build      sdist and wheel in dist; make sbom: the packages that running needs, as CycloneDX"
 	@echo "make docs       build the documentation site in build/docs/html and check its links"
@@ -95,6 +96,10 @@ fuzz: $(STAMP)
 # Attacks on availability over loopback. A bar that is missed is an error.
 attack: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m attack.run --scale $(SCALE)
+
+# A hundred thousand requests: about ten minutes.
+soak: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m attack.soak --requests $(or $(REQUESTS),100000) --seed $(SEED)
 
 losses: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m laws.losses docs/reference/losses.md

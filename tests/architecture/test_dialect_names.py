@@ -26,6 +26,7 @@ ELSEWHERE = {
 VENDOR_ELSEWHERE = {
     "interpreter/turns.py": {"google": "the issuer of the documented placeholder for the signature of a call"},
     "server/auth.py": {"x-goog-api-key": "a client may send its key in the same ways on every path"},
+    "server/endpoints/code_assist.py": {"gemini-3-flash-preview": "Gemini CLI searches with this model or not at all"},
     "cli/intercept/replay.py": {"x-goog-api-key": "the key of an intercepted client of Google's API"},
 }
 """The files outside that may have another word of a dialect's tables as a string, and why."""
@@ -88,11 +89,11 @@ TOY = ROOT / "tests" / "dialects" / "toy"
 """The dialect of another package; its streams have no state, and its kind of upstream is in the same folder."""
 
 
-def strings_elsewhere() -> Iterator[tuple[str, set[str]]]:
+def strings_elsewhere(homes: tuple[str, ...] = HOMES) -> Iterator[tuple[str, set[str]]]:
     """Each file outside the homes of dialects, and its strings without the docstrings."""
     for path in modules("src/dragoman"):
         inside = path.relative_to(PACKAGE)
-        if inside.parts[0] not in HOMES:
+        if inside.parts[0] not in homes:
             tree = parse(path)
             docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
             strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docs)
@@ -119,6 +120,14 @@ def test_vendors_envelopes_fields_headers_and_models_are_named_only_in_tables_of
         if named := {string for string in strings if string in words or model.match(string)}:
             found[file] = named
     assert found == {file: set(reasons) for file, reasons in VENDOR_ELSEWHERE.items()}
+
+
+def test_servers_of_an_api_are_named_only_in_its_table_of_servers():
+    servers = {name for dialect in DIALECTS.values() for name in dialect.servers} - {"openai", "compatible"}
+    assert servers >= {"deepseek", "qwen", "kimi", "glm", "vllm", "llama.cpp", "openrouter"}
+    found = {file: names for file, strings in strings_elsewhere(("simulator",)) if (names := strings & servers)}
+    # The list of reasoning has the name of the vendor that defined it.
+    assert found == {"dialects/chat/servers.py": servers, "dialects/chat/reasoning_details.py": {"openrouter"}}
 
 
 def test_the_command_offers_the_envelopes_that_dialects_have():

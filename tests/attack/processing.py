@@ -62,7 +62,7 @@ def make_bodies(dialect: str, separators: int) -> Iterator[tuple[str, bytes]]:
     tools = [{"name": f"tool_{at}", "parameters": _schema(3)} for at in range(separators // 20)]
     yield "tools", _with_tools(dialect, tools)
     yield "a nested schema", _with_tools(dialect, [{"name": "f", "parameters": _nest_schema(400)}])
-    for name, share in (("messages", 1), ("messages below the size for another process", 0.0499)):
+    for name, share in (("messages", 1), ("messages below the size for another process", 0.0999)):
         turns = [
             _message(dialect, f"message {at} of a long conversation") for at in range(int(separators * share) // 4)
         ]

@@ -7,16 +7,18 @@ exit code is 1 if a bar is missed.
 
 import argparse
 
-from attack import ambiguous, bodies, faults, overload, processing, readers, shutdown, tool_servers
+from attack import ambiguous, bodies, faults, malformed, overload, processing, readers, shutdown, streams, tool_servers
 
 ATTACKS = {
     "ambiguous": ambiguous.attack,
     "bodies": bodies.attack,
     "faults": faults.attack,
+    "malformed": malformed.attack,
     "overload": overload.attack,
     "processing": processing.attack,
     "readers": readers.attack,
     "shutdown": shutdown.attack,
+    "streams": streams.attack,
     "tool-servers": tool_servers.attack,
 }
 

@@ -98,6 +98,7 @@ WRONG_INPUTS = (
     translate(f"response {PAIR}", "malformed_reply", b"{}"),
     WrongInput("mcp logn x", "invalid choice: 'logn'"),
     WrongInput("mcp login x", "tools.x: there is no [tools.x]"),
+    WrongInput("chat", "standard input is empty; write one prompt a line, or use --once"),
     WrongInput("chat --once ''", "--once: the prompt is empty"),
     WrongInput("chat --tools a --no-tools", "argument --no-tools: not allowed with argument --tools"),
     WrongInput("doctor --model x", "'x' must be UPSTREAM/MODEL; the configured upstreams are simulator"),

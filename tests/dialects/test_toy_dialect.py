@@ -389,10 +389,8 @@ def talk(base_url: str, asked: dict, headers: dict[str, str] | None = None) -> l
 
 
 def test_models_of_its_family_go_to_its_upstream_and_are_listed(toy):
-    with (
-        in_thread() as simulator,
-        run_server_gateway(simulator, upstreams={"toys": UpstreamTable(kind="toyland")}) as gateway,
-    ):
+    toys = UpstreamTable(kind="toyland")
+    with in_thread() as simulator, run_server_gateway(simulator, upstreams={"toys": toys}) as gateway:
         reply = httpx2.post(f"{gateway.base_url}/toy/talk", json={"model": "toy-7", "lines": []})
         assert reply.headers["x-dragoman-upstream"] == "toys"
         for path in ("/toy/toys", "/v1/models"):

@@ -88,7 +88,7 @@ def list_searches(dialect, raw):
         case "responses":
             calls = [item for item in raw.output if item.type == "web_search_call"]
             assert raw.tool_usage.web_search.num_requests == len(calls)
-            return [(call.action.query, [source.url for source in call.action.sources]) for call in calls]
+            return [(call.action.query, [source.url for source in call.action.sources or ()]) for call in calls]
         case "messages":
             calls = [block for block in raw.content if block.type == "server_tool_use"]
             results = {block.tool_use_id: block for block in raw.content if block.type == "web_search_tool_result"}
@@ -132,7 +132,10 @@ def test_every_client_gets_the_search_of_every_upstream_in_its_own_form(gateway,
         assert found == CITED, model
         # Chat does not report queries.
         query = "" if model == "finder" else "wetter rom"
-        assert list_searches(dialect, reply.raw) == [(query, [ROME, ETNA])] * (dialect != "chat"), model
+        # Beside functions, Google sends its search when it runs, and the pages at the end.
+        is_early = is_deferring and (dialect, model) == ("responses", "gem")
+        pages = [] if is_early else [ROME, ETNA]
+        assert list_searches(dialect, reply.raw) == [(query, pages)] * (dialect != "chat"), model
 
 
 def list_turns(request, member):

@@ -12,6 +12,7 @@ SOUNDS = {"audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3"}
 TIERS = ("auto", "default", "flex", "scale", "priority", "fast")
 COMPATIBLE = {
     "tiers": TIERS,
+    "web_search": False,
     "audio_types": SOUNDS,
     "issuer": "openai",
     "sampling": SAMPLING,

@@ -77,6 +77,21 @@ def test_a_setting_of_a_wrong_type_is_rejected(settings, where):
     assert (caught.value.kind, caught.value.where) == ("invalid_request", where)
 
 
+@pytest.mark.parametrize(
+    "tool", [{"googleSearch": {"excludeDomains": ["a.org"]}}, {"google_search": {"exclude_domains": ["a.org"]}}]
+)
+def test_domains_that_vertex_blocks_are_blocked_by_claude(tool):
+    body = {"contents": [{"role": "user", "parts": [{"text": "weather?"}]}], "tools": [tool]}
+    translation = translate_request(Call(json.dumps(body).encode()), "gemini", "messages", strict=True)
+    assert json.loads(translation.call.body)["tools"] == [{**CLAUDE, "blocked_domains": ["a.org"]}]
+
+
+def test_only_vertex_takes_blocked_domains_so_gemini_gets_none():
+    body, lost = translate({**CLAUDE, "blocked_domains": ["a.org"]}, "messages", "gemini", "gemini-3-flash")
+    assert body["tools"] == [{"googleSearch": {}}]
+    assert lost == {"/tools/0/blocked_domains"}
+
+
 FUNCTION = {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}
 
 

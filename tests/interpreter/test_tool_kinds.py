@@ -148,3 +148,29 @@ def test_a_tool_of_an_unknown_type_passes_at_its_vendor_and_is_a_material_loss_t
     with pytest.raises(Problem, match=kind) as caught:
         translate_request(call, source, target, model=NEWEST[target], strict=True)
     assert caught.value.status == 400
+
+
+@pytest.mark.parametrize(
+    ("source", "tool", "place"),
+    [
+        ("messages", {"type": "computer_20250124", "name": "computer", "display_width_px": "wide"}, "display_width_px"),
+        ("messages", {"type": "computer_20251124", "name": "computer", "enable_zoom": 1}, "enable_zoom"),
+        ("messages", {"type": "computer_toolset_20260801", "configs": [1]}, "configs"),
+        ("messages", {"type": "computer_toolset_20260801", "configs": {"zoom": 5}}, "configs/zoom"),
+        (
+            "messages",
+            {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool", "max_characters": "x"},
+            "max_characters",
+        ),
+        ("responses", {"type": "shell", "environment": "local"}, "environment"),
+        ("responses", {"type": "computer_use_preview", "display_width": "w"}, "display_width"),
+    ],
+)
+def test_a_setting_of_a_wrong_type_is_an_error_elsewhere_and_left_to_its_own_vendor(source, tool, place):
+    history = {"messages": {"max_tokens": 9, "messages": []}, "responses": {"input": []}}[source]
+    body = encode({"model": "m", **history, "tools": [tool]})
+    for target in ("chat", "gemini"):
+        with pytest.raises(Problem) as caught:
+            translate_request(Call(body, "m"), source, target, model=NEWEST[target])
+        assert (caught.value.where, caught.value.code) == (f"/tools/0/{place}", "invalid_tool")
+    assert translate_request(Call(body), source, source).call.body == body

@@ -1,7 +1,6 @@
 """`dragoman completion SHELL`: print a script that completes commands and options in a shell."""
 
 import argparse
-import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,6 @@ if TYPE_CHECKING:
 
     from dragoman.cli.parser import Parser
 
-_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
-_CHOICES = re.compile(r"^  \{([a-z,]+)\}", re.MULTILINE)
 
 _BASH = """_dragoman() {{
     local current=${{COMP_WORDS[COMP_CWORD]}} words
@@ -52,11 +49,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def list_words(parser: "Parser") -> list[str]:
-    """Return the subcommands, choices and options that the help of a command and of its subcommands shows."""
-    helps = [each.format_help().partition("\nexamples:")[0] for each in (parser, *parser.parts.values())]
-    choices = [word for group in _CHOICES.findall(helps[0]) for word in group.split(",")]
-    options = {option for text in helps for option in _OPTION.findall(text)}
-    return [*dict.fromkeys([*choices, *parser.parts]), *sorted(options)]
+    """Return the subcommands, choices and options that a command and its subcommands have."""
+    options = {option for each in (parser, *parser.parts.values()) for option in each.list_options()}
+    return [*parser.list_choices(), *sorted(options)]
 
 
 def render_bash(words: "Mapping[str, list[str]]", shell: str) -> str:

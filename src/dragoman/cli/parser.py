@@ -2,13 +2,10 @@
 
 import argparse
 import os
-import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TextIO
-
-_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
 
 class Parser(argparse.ArgumentParser):
@@ -32,10 +29,17 @@ class Parser(argparse.ArgumentParser):
         self.print_usage(sys.stderr)
         self.exit(2, f"{paint(f'{self.prog}: error:', 'red', sys.stderr)} {message}\n")
 
+    def list_options(self) -> list[str]:
+        """Return the long options."""
+        return sorted(name for name in self._option_string_actions if name.startswith("--"))
+
+    def list_choices(self) -> list[str]:
+        """Return the subcommands and the choices of other arguments without an option."""
+        return [name for action in self._get_positional_actions() for name in action.choices or ()]
+
     def reject_unknown(self, words: list[str]) -> NoReturn:
         """Exit with an error about words that no option takes."""
-        options = sorted({*_OPTION.findall(self.format_help())})
-        hints = [suggest(word.partition("=")[0], options) for word in words if word.startswith("--")]
+        hints = [suggest(word.partition("=")[0], self.list_options()) for word in words if word.startswith("--")]
         return self.error(f"unknown {' '.join(words)}{next(filter(None, hints), '')}")
 
 

@@ -27,7 +27,7 @@ _CHUNK = 65_536
 def add_to(verbs: "_SubParsersAction[Parser]", *, chosen: bool) -> None:
     """Declare the verb; the dialects of other packages are looked up only if it is the `chosen` verb."""
     from dragoman.cli.choices import sources  # noqa: PLC0415  importing the command loads no dialect
-    from dragoman.dialects import DOCUMENTS, list_targets  # noqa: PLC0415
+    from dragoman.dialects.documents import DOCUMENTS, list_targets  # noqa: PLC0415
 
     dialects = sources(plugins=chosen)
     targets = list_targets(dialects)

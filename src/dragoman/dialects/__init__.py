@@ -1,7 +1,5 @@
 """The API dialects: each has a folder in this package and a name in `NAMES`."""
 
-from collections.abc import Iterable
-
 NAMES = ("chat", "responses", "messages", "gemini")
 """The folders that `registry` imports. The command line lists these names without importing a dialect."""
 FORMS = {"code-assist": ("gemini", "code_assist")}
@@ -18,12 +16,3 @@ OTHER_NAMES = {
     "vertex": "gemini",
 }
 """Names that people use for dialects: a wrong one on the command line is answered with the right one."""
-DOCUMENTS = ("request", "response", "stream", "error")
-"""The kinds of documents that can be translated."""
-CORE = "core"
-"""The target that shows a document as its core values in JSON."""
-
-
-def list_targets(dialects: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the targets of a translation: the dialects, their enveloped forms, and the core."""
-    return (*dialects, *FORMS, CORE)

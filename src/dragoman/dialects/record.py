@@ -355,6 +355,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Return the URL and title of each page that the extras of a reply name, cited or not; None if they name none."""
     search_settings: Mapping[str, str] = {}
     """The settings that its web search has, each with its pointer in the declaration."""
+    unsent_settings: frozenset[str] = frozenset()
+    """Those of these settings that only some of its servers take: they are read, but not sent."""
     call_limit: str = ""
     """The pointer of the request's limit of calls of all tools that its vendor runs; "" if it has none."""
     is_hosted: Callable[[bytes], bool] | None = None

@@ -52,11 +52,11 @@ _UNPARSED_TYPES = (
 """Content types of files, which are forwarded without being parsed."""
 _OFFLOADED_OPERATIONS = frozenset({"generate", "count", "translate"})
 """Operations whose large bodies another process handles."""
-_MANY_SEPARATORS = 100_000
+_MANY_SEPARATORS = 200_000
 """Commas and colons in the body of such an operation from which on it is large."""
 _MOST_ON_LOOP = 500_000
 """Commas and colons in a body of another operation."""
-_LARGE_BYTES = 16 << 20
+_LARGE_BYTES = 32 << 20
 """Bytes from which on such a body is large however few values it has."""
 _COUNTED_AT_ONCE = 4 << 20
 _EMPTY = Message(role="user", parts=())

@@ -15,7 +15,8 @@ from dragoman.core.parts import Inline, Link, Part, Plain, Stored
 from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool, Tool
 from dragoman.core.stream import Collector
-from dragoman.dialects import CORE, FORMS
+from dragoman.dialects import FORMS
+from dragoman.dialects.documents import CORE
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.errors import translate_error

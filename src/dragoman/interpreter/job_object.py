@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.core.losses import Strict
 from dragoman.core.problems import Problem
-from dragoman.dialects import CORE, DOCUMENTS, list_targets
+from dragoman.dialects.documents import CORE, DOCUMENTS, list_targets
 from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.job import TranslationJob, open_stream, perform
 from dragoman.interpreter.loss_report import reject_losses

@@ -45,7 +45,7 @@ def translate_settings(
 
     `given` are the pointers of all settings of `tool`, and `implied` the names of those that are sent elsewhere.
     """
-    own, target = _list_pointers(tool), DIALECTS[found.dialect].search_settings
+    own, target = _list_pointers(tool), DIALECTS[found.dialect]
     fields: dict[str, bytes] = {}
     translated: list[str] = []
     for setting, pointer in own.items():
@@ -53,10 +53,11 @@ def translate_settings(
         if value is None or value[1] == b"null":
             continue
         _require_type(value[1], setting, tool.where + pointer)
-        if setting in target:
-            fields[target[setting]] = value[1]
-        if setting in target or setting in implied:
-            translated.append(pointer)
+        is_sent = setting in target.search_settings and setting not in target.unsent_settings
+        if is_sent:
+            fields[target.search_settings[setting]] = value[1]
+        if is_sent or setting in implied:
+            translated.append(value[0])
     leaves = find_leaves(tool.raw, "")
     for setting in given:
         if not any(_is_below(pointer, setting) for pointer in translated):

@@ -15,7 +15,7 @@ from dragoman.interpreter.call_wrapper import WRAPPER_NAMES, CallExpander
 from dragoman.interpreter.ledger import open_reply_ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context, has_other_envelope
-from dragoman.interpreter.searches import build_arranger
+from dragoman.interpreter.searches import SearchArranger, build_arranger
 from dragoman.interpreter.signature_recorder import SignatureRecorder
 from dragoman.interpreter.undo import ReplyPipeline
 from dragoman.wire.sse import MAX_EVENT_BYTES, split_frames
@@ -55,7 +55,9 @@ class StreamTranslator:
         if source_dialect is not target_dialect:
             self._adapter = EventAdapter(source_dialect, target_dialect, self._ledger, context.reply_options())
         adapter = self._adapter
-        self._arranger = None if adapter is None else build_arranger(adapter)
+        self._arranger: SearchArranger | None = None
+        if adapter is not None and (adapter.options.searches or adapter.joins_texts):
+            self._arranger = build_arranger(adapter)
         self._pipeline = ReplyPipeline(context.undo) if adapter is None else ReplyPipeline(context.undo, adapter.feed)
         self._detector = context.call_detector(target_dialect, self._ledger)
         self._expander: CallExpander | None = None

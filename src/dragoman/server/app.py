@@ -52,6 +52,8 @@ _PUBLIC_OPERATIONS = frozenset({"health", "ready"})
 _LIMITED_OPERATIONS = frozenset({"generate", "count", "other", "mcp", "translate"})
 """Operations that count for the concurrency limit of a key."""
 
+_SLOW_BYTES = 256 << 10
+"""Bytes of a body after whose parsing other requests have a turn, before it is translated."""
 _MOST_MEMBERS = 10_000
 """Members of a body at the top level."""
 _ReadBody = tuple[Call, ConversationOptions | None, tuple[Loss, ...]]
@@ -260,6 +262,8 @@ class App:
             call, options, losses = await large_bodies.run(read_large_body, request.body, path, strict)
         else:
             call, options, losses = self._body_reader.read(request.body, path, strict)
+            if len(request.body) > _SLOW_BYTES:
+                await asyncio.sleep(0)
         is_json_array = path.streams_array and path.stream and request.query.get("alt") != "sse"
         client_request = ClientRequest(
             dialect=path.dialect,

@@ -111,8 +111,7 @@ class Endpoints:
         header = exchange.request.headers_by_name.get("x-dragoman-strict")
         strict = parse_strict(header, default=self._services.strict)
         with self._quotas.slot(key):
-            large_bodies = self._services.gateway_services.large_bodies
-            await translation.handle_request(exchange, record, large_bodies, strict)
+            await translation.handle_request(exchange, record, self._services.gateway_services.large_bodies, strict)
 
     async def _list_models(self, exchange: Exchange, path: PathMatch, key: Key, record: Record) -> None:
         query = exchange.request.query

@@ -74,7 +74,7 @@ def test_more_tools_and_schemas_than_any_model_takes_are_rejected(serve, tools, 
 def test_too_many_items_for_a_stored_conversation_are_rejected_with_what_to_do(serve):
     gateway = serve()
     items = [{"role": "user", "content": "hello"}] * 10_001
-    body = {"model": "resp", "input": items, "metadata": {"k": "," * 100_000}}
+    body = {"model": "resp", "input": items, "metadata": {"k": "," * 200_000}}
     reply = httpx2.post(f"{gateway.base_url}/v1/responses", json=body, timeout=60)
     assert reply.status_code == 400
     assert reply.json()["error"]["message"] == (

@@ -76,6 +76,7 @@ def test_streams_errors_and_neutral_values_are_translated(post):
         ({"body": {"model": "m", "messages": 7}}, "messages"),
         ({"strict": "all"}, "seed"),
         ({"from": None}, "Expected `str`, got `null`"),
+        ({"op": "response", "from": "messages", "to": "chat", "body": {"type": "message"}}, "malformed_reply"),
     ],
 )
 def test_what_cannot_be_translated_is_a_400_that_says_why(changes, words, post):
@@ -101,7 +102,7 @@ def test_a_large_document_is_translated_in_another_process(post, monkeypatch):
 
     monkeypatch.setattr(translation, "translate_object", not_here)
     assert post(JOB).status_code == 500
-    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hi"}] * 13_000
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hi"}] * 27_000
     large = {**CHAT, "messages": [*turns, *CHAT["messages"]]}
     answer = post({**JOB, "body": large})
     assert len(answer.json()["result"]["messages"]) == len(large["messages"])

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from argparse import _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
-_INTERRUPTED = 130
-
 
 def add_to(verbs: "_SubParsersAction[Any]") -> None:
     """Add the subcommand."""
@@ -71,10 +69,6 @@ def run(options: argparse.Namespace) -> int:
 
     try:
         return run_chat(options)
-    except (ConfigError, ImportError, OSError, Problem) as error:
-        if isinstance(error, BrokenPipeError):
-            raise
+    except (ConfigError, Problem) as error:
         sys.stderr.write(f"dragoman: {error}\n")
         return 2
-    except KeyboardInterrupt:
-        return _INTERRUPTED

@@ -83,6 +83,7 @@ def _run_session(options: argparse.Namespace, loop_thread: EventLoopThread[ChatS
 def _run_turns(turns: ChatTurns, commands: Commands, terminal: Terminal) -> bool:
     """Run turns until the input ends or the user leaves; return whether all turns succeeded."""
     screen, interrupts, succeeded = terminal.screen, terminal.interrupts, True
+    is_empty = not screen.pretty
     while True:
         try:
             line = terminal.lines.read_line()
@@ -93,7 +94,10 @@ def _run_turns(turns: ChatTurns, commands: Commands, terminal: Terminal) -> bool
             screen.write_note("\n(press Ctrl-C again to leave)")
             continue
         if line is None:
+            if is_empty:
+                raise Problem("invalid_request", "standard input is empty; write one prompt a line, or use --once")
             return succeeded
+        is_empty = is_empty and not line.strip()
         interrupts.is_armed = False
         try:
             if line.strip() and not commands.run(line):

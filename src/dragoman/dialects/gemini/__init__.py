@@ -165,6 +165,8 @@ DIALECT = Dialect(
     informational_replies=compat.INFORMATIONAL_REPLIES,
     repeats_count=repeats_count,
     vendor_tools=compat.VENDOR_TOOLS,
+    search_settings={"blocked_domains": "/googleSearch/excludeDomains"},
+    unsent_settings=frozenset({"blocked_domains"}),
     list_pages=compat.list_pages,
     is_hosted=compat.is_hosted,
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool, Tool
 from dragoman.dialects.messages.browser_toolset import BROWSER_TOOLS
 from dragoman.dialects.messages.parts import build_extras, read_cache_mark
@@ -232,7 +233,10 @@ def is_client_tool(kind: str | None) -> bool:
 
 def list_calls(tool: NativeTool) -> tuple[str, ...]:
     """Return the names in the calls of a tool, for `NativeTool.calls`."""
-    functions = declare_client_tool(tool)
+    try:
+        functions = declare_client_tool(tool)
+    except Problem:
+        return ()  # its own vendor judges it, and a translation for another reports what is wrong
     return tuple(f"{one.namespace}__{one.name}" if one.namespace else one.name for one in functions)
 
 
@@ -242,9 +246,23 @@ def declare_client_tool(tool: NativeTool) -> tuple[Tool, ...]:
     rows = _VERSIONS.get(str(members.get("type")), ())
     if rows == (_ZOOMABLE,) and not members.get("enable_zoom"):
         rows = (_UNZOOMABLE,)
+    _require_types(rows, members, tool.where)
     configs = json.as_object(members.get("configs"))
     shown = [row for row in rows if _is_shown(row, json.as_object(configs.get(row.name)).get("enabled"))]
     return tuple(_declare(row, tool, members, is_first=row is shown[0]) for row in shown)
+
+
+def _require_types(rows: tuple[_ClientTool, ...], members: Mapping[str, Any], where: str) -> None:
+    """Raise `Problem` for a setting of a wrong type; null is no value."""
+    configs: Any = members.get("configs") if rows and rows[0].namespace else None
+    checked: list[tuple[str, Any, type]] = [("configs", configs, dict)]
+    checked += [(f"configs/{escape(name)}", one, dict) for name, one in json.as_object(configs).items()]
+    for name in sorted(rows[0].settings) if rows else ():
+        checked.append((name, members.get(name), bool if name == "enable_zoom" else int))
+    for name, value, kind in checked:
+        if value is not None and type(value) is not kind:
+            expected = {dict: "an object", bool: "true or false", int: "an integer"}[kind]
+            raise Problem("invalid_request", f"{name} must be {expected}", where=f"{where}/{name}", code="invalid_tool")
 
 
 def _is_shown(row: _ClientTool, enabled: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from msgspec import Struct, structs
 
+from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool, Tool
 from dragoman.core.value import Extras
 from dragoman.dialects.responses.wire import NAME
@@ -188,11 +189,26 @@ CLIENT_TOOLS: Mapping[str, ClientTool] = {
 """The tools by their type."""
 
 
+_SETTINGS: Mapping[str, tuple[tuple[str, type, str], ...]] = {
+    "shell": (("environment", dict, "an object"),),
+    "computer_use_preview": (
+        ("display_width", int, "an integer"),
+        ("display_height", int, "an integer"),
+        ("environment", str, "a string"),
+    ),
+}
+"""The types of settings that a declaration has, and their names for an error."""
+
+
 def declare_client_tool(tool: NativeTool) -> tuple[Tool, ...]:
     """Return a tool that the client runs as a function with its documented parameters; nothing for any other tool."""
     members = json.as_object(json.peek(tool.raw))
     kind = str(members.get("type"))
     row = CLIENT_TOOLS.get(kind)
+    for name, expected, words in _SETTINGS.get(kind, ()):
+        if members.get(name) is not None and type(members[name]) is not expected:
+            message = f"{name} must be {words}"
+            raise Problem("invalid_request", message, where=f"{tool.where}/{name}", code="invalid_tool")
     environment = json.as_object(members.get("environment")) if kind == "shell" else {}
     if row is None or environment.get("type", "local") != "local":
         return ()
@@ -231,7 +247,10 @@ def _describe(members: Mapping[str, Any], environment: Mapping[str, Any]) -> str
 
 def list_calls(tool: NativeTool) -> tuple[str, ...]:
     """Return the names in the calls of a tool, for `NativeTool.calls`."""
-    return tuple(function.name for function in declare_client_tool(tool))
+    try:
+        return tuple(function.name for function in declare_client_tool(tool))
+    except Problem:
+        return ()  # its own vendor judges it, and a translation for another reports what is wrong
 
 
 def is_client_tool(kind: str) -> bool:

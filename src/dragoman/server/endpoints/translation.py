@@ -41,5 +41,11 @@ def translate_body(body: bytes, strict: Strict) -> TranslatedBody:
         job = read_job(body)
     except json.Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None
-    result = translate_object(job, strict=strict)
+    try:
+        result = translate_object(job, strict=strict)
+    except Problem as problem:
+        if problem.kind != "malformed_reply":
+            raise
+        # The reply comes from the client here, not from an upstream.
+        raise Problem("invalid_request", problem.message, where=problem.where, code=problem.kind) from None
     return TranslatedBody(json.encode(result), result["losses"])

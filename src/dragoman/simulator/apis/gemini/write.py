@@ -2,8 +2,7 @@
 
 A chunk has new parts only, and cumulative token counts; the last has the finish reason. From Gemini 3 on a text ends in
 an empty text with its signature, and on AI Studio an empty text follows calls. Calls are sent whole: one per chunk, all
-in one before Gemini 3, and in pieces if a Vertex request asks for that. Gemini 4 continues a limited answer by its
-token.
+in one before Gemini 3, and in pieces if a Vertex request asks so. Gemini 4 continues a limited answer by its token.
 """
 
 import json
@@ -385,9 +384,8 @@ def _iterate_partial_args(path: str, value: Any, meta: ReplyMeta) -> Iterator[Js
                 yield from _iterate_partial_args(f"{path}[{index}]", item, meta)
         case str():
             pieces = meta.chunking.split_text(value)
-            if len(pieces) > 1:
-                for piece in pieces:
-                    yield {"jsonPath": path, "stringValue": piece, "willContinue": True}
+            for piece in pieces if len(pieces) > 1 else ():
+                yield {"jsonPath": path, "stringValue": piece, "willContinue": True}
             yield {"jsonPath": path, "stringValue": "" if len(pieces) > 1 else value}
         case bool():
             yield {"jsonPath": path, "boolValue": value}
@@ -398,7 +396,5 @@ def _iterate_partial_args(path: str, value: Any, meta: ReplyMeta) -> Iterator[Js
 
 
 def _render_path_step(name: str) -> str:
-    if _IDENTIFIER.fullmatch(name):
-        return f".{name}"
     quoted = name.replace("\\", "\\\\").replace("'", "\\'")
-    return f"['{quoted}']"
+    return f".{name}" if _IDENTIFIER.fullmatch(name) else f"['{quoted}']"
