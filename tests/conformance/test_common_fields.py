@@ -240,7 +240,12 @@ REPLIES = {
     messages_wire.MessageDelta,
 }
 """Structs of replies, whose members are held to every recorded reply."""
-TYPED_VALUES = {"enable_thinking": True, "thinking_budget": 1024, "thinking_token_budget": 1024}
+TYPED_VALUES = {
+    "enable_thinking": True,
+    "thinking_budget": 1024,
+    "thinking_token_budget": 1024,
+    "reasoning_details": [{"kept": 1}],
+}
 """Values of members that are read: one of another type is rejected."""
 
 

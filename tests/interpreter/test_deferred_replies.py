@@ -168,7 +168,8 @@ def test_the_names_of_found_tools_are_the_clients():
     client = adapter("responses", names={"ns__a": ("ns", "a")})
     found = adapt_search_reply(FoundTools(dialect="messages", id="s", names=("ns__a",)), client)
     assert found.names == ("ns__a",)
-    assert found.tools == b"[]"
+    (group,) = json.loads(found.tools)
+    assert (group["name"], [tool["name"] for tool in group["tools"]]) == ("ns", ["a"])
 
 
 @needs_shelf

@@ -183,6 +183,8 @@ class FoundTools(Opaque, frozen=True, kw_only=True, eq=False):
     """Their declarations in the target's dialect, as a JSON array, for a dialect that repeats them."""
     error: str = ""
     """Why the search failed, as a code of Anthropic's: `invalid_tool_input`, `unavailable`, …"""
+    repeated: str = ""
+    """The pointer, below the part, of the declarations that it repeats from the request; "" if it repeats none."""
 
 
 class ToolReference(Opaque, frozen=True, kw_only=True, eq=False):

@@ -28,9 +28,13 @@ def adapt_search_reply(part: ToolSearch | FoundTools, adapter: ReplyAdapter) -> 
     part = structs.replace(part, dialect="", raw=b"", id=adapter.search_id)
     if isinstance(part, ToolSearch):
         return _adapt_query(part, adapter)
-    names = [qualify_name(name, namespace) for namespace, name in (_restore(name, adapter) for name in part.names)]
     by_name = {name_tool(tool): tool for tool in adapter.options.tools if isinstance(tool, Tool)}
-    found = tuple(by_name.get(name) or Tool(name=name, parameters=_NO_PARAMETERS) for name in names)
+    restored = [_restore(name, adapter) for name in part.names]
+    names = [qualify_name(name, namespace) for namespace, name in restored]
+    found = tuple(
+        by_name.get(whole) or Tool(name=name, namespace=namespace, parameters=_NO_PARAMETERS)
+        for whole, (namespace, name) in zip(names, restored, strict=True)
+    )
     return structs.replace(part, names=tuple(names), tools=json.encode(adapter.client.write_tools(found)))
 
 

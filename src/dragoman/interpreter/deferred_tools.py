@@ -16,7 +16,7 @@ from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adaptation import Adaptation
-from dragoman.interpreter.foreign_fields import drop_extras
+from dragoman.interpreter.foreign_fields import UNKNOWN, drop_extras
 from dragoman.interpreter.ids import hash_text
 from dragoman.interpreter.tool_kinds import find_purpose
 from dragoman.interpreter.translation import TurnFunctionsNeeded
@@ -35,6 +35,7 @@ _NOT_LOADED = "a deferred tool: it is declared when the conversation loads it"
 _LOADED_AT_ONCE = "a deferred tool: it is declared at once, because the target has no tool search"
 _NO_SEARCH = "the target has no tool search: every deferred tool is declared at once"
 _SENT_AS_OWN = "sent as the target's own tool search"
+_REPEATED = "it repeats declarations of the request"
 _SEARCH_OVER = "a search for deferred tools: what it found is declared"
 
 
@@ -205,15 +206,8 @@ def adapt_search(part: ToolSearch, _message: Message, adaptation: Adaptation) ->
 
 
 def report_search(part: ToolSearch | FoundTools, adaptation: Adaptation) -> None:
-    """Report a search of the history that a target without such blocks does not get.
-
-    If its result declares the tools that it found, they are among the tools of the request.
-    """
-    if part.declares:
-        adaptation.ledger.report_approximated(part.where, _SEARCH_OVER, "informational")
-        drop_extras(part, adaptation)
-    else:
-        adaptation.ledger.report_dropped(part.where, _SEARCH_OVER, "informational")
+    """Report a search of the history that a target without such blocks does not get."""
+    adaptation.ledger.report_dropped(part.where, _SEARCH_OVER, "informational")
 
 
 def adapt_found_tools(part: FoundTools, _message: Message, adaptation: Adaptation) -> tuple[AnyPart, ...]:
@@ -226,14 +220,25 @@ def adapt_found_tools(part: FoundTools, _message: Message, adaptation: Adaptatio
         return ()
     for one in (search, part):
         adaptation.ledger.report_approximated(one.where, _SENT_AS_OWN, "informational")
-        drop_extras(one, adaptation)
+    for pointer in search.extras.fields if search.extras is not None else ():
+        adaptation.ledger.report_dropped(search.where + pointer, UNKNOWN, "informational")
+    drop_extras(part, adaptation)
+    if part.repeated:
+        adaptation.ledger.report_dropped(part.where + part.repeated, _REPEATED, "informational")
     search_id = search.id or hash_text(part.where, 24)
     tools = _find_tools(part.names, adaptation)
     written = dialect_named(adaptation.traits.dialect).write_tools(tools)
     found = structs.replace(
-        part, dialect="", raw=b"", id=search_id, names=tuple(tool.name for tool in tools), tools=json.encode(written)
+        part,
+        dialect="",
+        raw=b"",
+        extras=None,
+        repeated="",
+        id=search_id,
+        names=tuple(tool.name for tool in tools),
+        tools=json.encode(written),
     )
-    return structs.replace(search, dialect="", raw=b"", id=search_id), found
+    return structs.replace(search, dialect="", raw=b"", extras=None, id=search_id), found
 
 
 def _find_tools(names: Iterable[str], adaptation: Adaptation) -> tuple[Tool, ...]:

@@ -28,7 +28,7 @@ def read_search(item: Opaque) -> Opaque:
         names = [name for tool in json.as_list(members.get("tools")) for name in list_names(json.as_object(tool))]
         extras = Extras(NAME, {"/id": json.encode(members["id"])}) if members.get("id") else None
         return FoundTools(
-            where=item.where, dialect=NAME, raw=item.raw, names=tuple(names), extras=extras, declares=True
+            where=item.where, dialect=NAME, raw=item.raw, names=tuple(names), extras=extras, repeated="/tools"
         )
     return item
 
