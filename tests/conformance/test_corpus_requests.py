@@ -36,7 +36,6 @@ def complaints(asked: Asked, source: str, target: str, *, older: bool) -> list[s
     return [*check_request(target, call.body, older_model=older), *check_pairs(target, call.body, older_model=older)]
 
 
-@needs_shelf
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_a_translated_request_is_one_the_targets_sdk_could_have_sent(source, target):
     found = {

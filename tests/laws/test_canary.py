@@ -10,12 +10,11 @@ from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
 from laws.canary import IDS, canaries, find_covering, find_miscounts, survives
 from laws.documents import DIALECTS, MODELS, distinct_requests
-from shelf import needs_shelf
+from shelf import enough
 
 PAIRS = [(s, t) for s in DIALECTS for t in DIALECTS if s != t]
 
 
-@needs_shelf
 @pytest.mark.parametrize("step", [pytest.param(4, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_every_leaf_survives_or_is_covered_by_a_loss(source, target, step):
@@ -41,8 +40,8 @@ def test_every_leaf_survives_or_is_covered_by_a_loss(source, target, step):
             elif not alive and loss is None:
                 wrong.setdefault(f"{_shape(where)} vanished", f"{name} {where}")
     assert not wrong, "\n".join(f"{what}: {example}" for what, example in sorted(wrong.items()))
-    assert counts["alive"] > 1000 // step
-    assert counts["lost"] > 100 // step
+    assert counts["alive"] > enough(1000 // step)
+    assert counts["lost"] >= enough(100 // step)
 
 
 def _shape(where: str) -> str:

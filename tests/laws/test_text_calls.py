@@ -14,7 +14,7 @@ from dragoman.simulator.apis.rule import CheckContext, Violation
 from laws.canary import IDS, canaries, find_covering, survives
 from laws.documents import DIALECTS, MODELS, distinct_requests
 from laws.test_accepted import documents
-from shelf import needs_shelf
+from shelf import enough
 
 KNOWN = dict.fromkeys(
     ("anthropic/langchain-0021", "anthropic/pydantic-ai-0084"),
@@ -27,7 +27,6 @@ def translate_as_text(document, source, target, form="json"):
     return translate_request(Call(document, "m"), source, target, model=MODELS[target], text_calls=form)
 
 
-@needs_shelf
 @pytest.mark.parametrize(
     ("source", "target"),
     [
@@ -52,7 +51,7 @@ def test_a_request_with_tools_as_text_is_accepted_and_has_no_tools(source, targe
         verdict = APIS[target].accept(output.body, CheckContext(model=MODELS[target], recorded=True), signer)
         if isinstance(verdict, Violation) and not _is_refused_at_home(document, source, target, signer):
             refused[name] = f"{verdict.rule}: {verdict.message} at {verdict.where}"
-    assert sent > 20
+    assert sent > enough(20)
     refused = {name: what for name, what in refused.items() if name not in KNOWN}
     assert not refused, "\n".join(f"{name}: {what}" for name, what in sorted(refused.items())[:40])
 
@@ -67,7 +66,6 @@ def _is_refused_at_home(document, source, target, signer):
     )
 
 
-@needs_shelf
 @pytest.mark.slow
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_every_leaf_survives_or_is_covered_by_a_loss(source, target):
@@ -86,7 +84,7 @@ def test_every_leaf_survives_or_is_covered_by_a_loss(source, target):
             if not alive and not is_covered and where.rsplit("/", 1)[-1] not in IDS:
                 wrong.setdefault(_shape(where), f"{name} {where}")
     assert not wrong, "\n".join(f"{what} vanished: {example}" for what, example in sorted(wrong.items()))
-    assert counts["alive"] > 1000
+    assert counts["alive"] > enough(1000)
 
 
 def _shape(where: str) -> str:
