@@ -43,3 +43,11 @@ def test_a_recorded_stream_gives_the_same_result_by_event_and_at_once(source, cl
         pytest.skip("the recorded exchanges are not here")
     for sse in recorded[:200]:
         assert translate_pieces(events_of(sse), source, client) == translate_pieces([sse], source, client)
+
+
+@pytest.mark.parametrize("kind", STREAMS["gemini"])
+def test_comments_are_taken_out_of_a_stream_for_clients_that_fail_on_them(kind):
+    sse = STREAMS["gemini"][kind](3)
+    noisy = b"".join([b": ping\n\n", *(b": x\n" + frame for frame in events_of(sse) if frame)])
+    passed = translate_pieces([noisy], "gemini", "gemini")
+    assert (passed[0].lstrip(), *passed[1:]) == translate_pieces([sse], "gemini", "gemini")

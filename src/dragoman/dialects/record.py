@@ -321,6 +321,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Return whether the first bytes of a reply or stream start an envelope that plain clients cannot read."""
     mapped_finishes: frozenset[str]
     """Its finish reasons that the core's finish reasons express fully."""
+    ignores_comments: bool = True
+    """Whether its clients ignore comments in a stream."""
     signature_error: Pattern[str] | None = None
     """Matches the message of an error that rejects a signature in the history."""
     signed_member: str = ""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _FIRST_NAME = re.compile(rb'"[^"]*"|\n\r?\n')
 """The first JSON key, or the end of the first event: enough to see whether the reply is in an envelope."""
+_COMMENT = re.compile(rb"^:[^\r\n]*\r?\n", re.MULTILINE)
+"""A line that google-genai takes for a broken event; the empty line after it keeps the connection alive."""
 _MAX_HEAD = 4096
 _STATES = (Started, UsageSeen, Finished, Failed)
 """Events about the whole reply, without content of the answer."""
@@ -137,6 +139,8 @@ class StreamTranslator:
                 break
             events = self._decoder.feed(frame)
             self._record_events(events)
+            if not self._dialect.ignores_comments and (frame[:1] == b":" or b"\n:" in frame):
+                frame = _COMMENT.sub(b"", frame)  # noqa: PLW2901  all that is left of it is forwarded
             forwarded.append(self._render_broken(events) or frame)
         if len(self._partial_frame) > MAX_EVENT_BYTES and not self.over:
             forwarded.append(self.fail(Problem("malformed_reply", f"an event is larger than {MAX_EVENT_BYTES} bytes")))

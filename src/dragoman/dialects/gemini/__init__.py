@@ -150,6 +150,7 @@ DIALECT = Dialect(
     encoder=GeminiEncoder,
     parse_error=parse_error,
     build_error=build_error,
+    ignores_comments=False,
     signature_error=re.compile(r"(?:Corrupted|Invalid) thought signature"),
     mapped_error_types=MAPPED_ERROR_TYPES,
     envelopes=frozenset({SPELLING}),
