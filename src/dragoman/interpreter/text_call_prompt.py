@@ -138,7 +138,7 @@ def describe_tools(request: Request, source_issuer: str, traits: Traits, ledger:
     if functions and mode != "none":
         adapted, _ = adapt_request_tools(structs.replace(request, tools=functions), adaptation)
         described = tuple(tool for tool in adapted if isinstance(tool, Tool))
-    history = _drop_bare_thoughts(request.messages, ledger) if traits.turns == "items" else request.messages
+    history = _release_thoughts(request.messages, ledger) if traits.turns == "items" else request.messages
     turns = _HistoryRenderer(adaptation, form).render(history)
     natives = tuple(tool for tool in tools if not isinstance(tool, Tool))
     choice = request.tool_choice if natives and (mode == "none" or not functions) else None
@@ -180,28 +180,28 @@ def _forbid_calls(functions: Sequence[Tool], adaptation: Adaptation, has_calls: 
     return Undo(adaptation.names, text_calls=TextCallSettings(names, forbidden=True))
 
 
-def _drop_bare_thoughts(messages: tuple[Message, ...], ledger: Ledger) -> tuple[Message, ...]:
-    """Drop reasoning without a signature in turns with calls: it names a stored item, and its calls are text now."""
+def _release_thoughts(messages: tuple[Message, ...], ledger: Ledger) -> tuple[Message, ...]:
+    """Adapt reasoning in turns with calls: its calls are text now, without the ids by which a vendor joins the two."""
     kept: list[Message] = []
     for role, run in groupby(messages, key=lambda message: message.role):
         group = list(run)
         if role == "assistant" and any(isinstance(part, ToolCall) for message in group for part in message.parts):
-            group = [_drop_unsigned_thoughts(message, ledger) for message in group]
+            group = [_release_thoughts_of(message, ledger) for message in group]
         kept.extend(group)
     return tuple(kept)
 
 
-def _drop_unsigned_thoughts(message: Message, ledger: Ledger) -> Message:
-    bare = [part for part in message.parts if isinstance(part, Reasoning) and not _is_signed(part)]
-    if not bare:
-        return message
-    for part in bare:
-        ledger.report_dropped(part.where, "the calls that it led to are sent as text")
-    return structs.replace(message, parts=tuple(part for part in message.parts if part not in bare))
-
-
-def _is_signed(part: Reasoning) -> bool:
-    return part.signature is not None and part.signature.value != UNSIGNED
+def _release_thoughts_of(message: Message, ledger: Ledger) -> Message:
+    """Drop reasoning without a signature, which only names a stored item, and the ids of signed reasoning."""
+    parts: list[AnyPart] = []
+    for part in message.parts:
+        if not isinstance(part, Reasoning):
+            parts.append(part)
+        elif part.signature is None or part.signature.value == UNSIGNED:
+            ledger.report_dropped(part.where, "the calls that it led to are sent as text")
+        else:
+            parts.append(structs.replace(part, signature=structs.replace(part.signature, item="")))
+    return structs.replace(message, parts=tuple(parts)) if parts != [*message.parts] else message
 
 
 def _request_rewrite(turns: list[Message], messages: tuple[Message, ...]) -> list[Message]:

@@ -11,6 +11,7 @@ from dragoman.core.request import AnyTool, NativeTool, Tool, ToolChoice
 from dragoman.core.traits import Traits
 from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.adaptation import NO_LIMIT, Adaptation
+from dragoman.interpreter.foreign_fields import report_unknown
 from dragoman.interpreter.ids import hash_text
 from dragoman.interpreter.schema.conversion import ConvertedSchema
 from dragoman.interpreter.schema.drafts import Fault
@@ -30,6 +31,7 @@ UNKNOWN_TOOL = "the target has no such kind of tool"
 NO_SEARCH = "neither the target nor the gateway can search the web for this request: the prompt says so"
 """Why a web search is dropped."""
 _SEARCH = "search"
+_NAME = "/name"
 """The purpose of a vendor's web search."""
 NO_PROGRAMS = "the target runs no programs that call tools: the model calls them directly"
 DECLARED = "declared as a function with the documented parameters"
@@ -63,10 +65,14 @@ def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
         is_search = find_purpose(tool.raw) == "tool_search"
         grade = "informational" if is_search or find_purpose(tool.raw) == _SEARCH else None
         adaptation.ledger.report_approximated(tool.where, "replaced by the target's own tool of that kind", grade)
+        settings = list_settings(tool)
+        if grade is not None and _NAME in settings:
+            settings.remove(_NAME)
+            name = json.decode_object(tool.raw)[_NAME[1:]]
+            report_unknown(tool.where + _NAME, bytes(name), tool.dialect, adaptation.traits.dialect, adaptation.ledger)
         if find_purpose(tool.raw) == _SEARCH:
-            settings = [pointer for pointer in list_settings(tool) if pointer != "/name"]
             return translate_settings(tool, found, settings, adaptation.ledger, implied=adaptation.implied_settings)
-        for pointer in [pointer for pointer in list_settings(tool) if not (is_search and pointer == "/name")]:
+        for pointer in settings:
             adaptation.ledger.report_dropped(tool.where + pointer, "settings of a vendor's own tool are not translated")
     return found
 
