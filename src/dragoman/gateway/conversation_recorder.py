@@ -6,7 +6,7 @@ is saved, so that a reply that the client has received is never lost.
 
 import contextlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from time import time
 from typing import Any
 from uuid import uuid4
@@ -50,8 +50,23 @@ def find_or_generate_id(body: bytes) -> str:
     head = _decode_head(body)
     if isinstance(head.id, str) and head.id:
         return head.id
+    return _generate_id(head)
+
+
+def _generate_id(head: _ItemHead) -> str:
     prefix = _ID_PREFIXES.get(head.type, "item") if isinstance(head.type, str) else "item"
     return f"{prefix}_{uuid4().hex}"
+
+
+def build_items(bodies: Iterable[bytes], taken: Container[str] = (), *, is_output: bool = False) -> tuple[Item, ...]:
+    """Return items with unique ids: an upstream may repeat its own, so one that is `taken` is replaced."""
+    items: dict[str, Item] = {}
+    for body in bodies:
+        item_id = find_or_generate_id(body)
+        if item_id in taken or item_id in items:
+            item_id = _generate_id(_decode_head(body))
+        items[item_id] = Item(item_id, body, is_output=is_output)
+    return tuple(items.values())
 
 
 def parse_messages(items: Sequence[bytes], dialect: Dialect) -> tuple[Message, ...]:
@@ -141,6 +156,8 @@ class Question(Struct, frozen=True, kw_only=True):
     is_saved: bool = True
     is_named: bool = False
     """Whether the reply has an id by which it can be retrieved."""
+    earlier_ids: frozenset[str] = frozenset()
+    """The ids of the items before the turn."""
     members: Mapping[str, bytes] = {}
     """Fields of the reply that describe its conversation."""
     is_background: bool = False
@@ -242,7 +259,8 @@ def build_answered_turn(question: Question, reply: bytes, response: Response) ->
     """Return a turn with its reply."""
     turn = question.turn
     dialect = dialect_named(turn.dialect)
-    output = [Item(find_or_generate_id(body), body, is_output=True) for body in dialect.turns.read_reply_items(reply)]
+    taken = question.earlier_ids.union(item.id for item in turn.items)
+    output = build_items(dialect.turns.read_reply_items(reply), taken, is_output=True)
     calls = list_calls(response.parts, output, dialect)
     return structs.replace(
         turn,

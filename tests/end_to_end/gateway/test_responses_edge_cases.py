@@ -2,11 +2,15 @@
 
 import asyncio
 import contextlib
+import json
 from uuid import uuid4
 
 import openai
 import pytest
 
+from dragoman.config import SessionsTable, UpstreamTable
+from dragoman.http.exchange import Exchange
+from dragoman.http.server import listen, run_in_thread
 from server.responding import FLAT, MODELS, QUESTION, calls_of, create_response, result
 
 
@@ -96,3 +100,32 @@ def test_the_sdk_may_retry_after_a_conflict(gateway, name):
             return [item async for item in client.conversations.items.list(name)]
 
     assert len([item for item in asyncio.run(turns()) if item.type == "message"]) == 8
+
+
+async def repeat_ids(exchange: Exchange) -> None:
+    """An upstream whose replies all have the same ids."""
+    text = {"type": "output_text", "text": "Hm.", "annotations": []}
+    message = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [text]}
+    reply = {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "model": "m",
+        "status": "completed",
+        "output": [message],
+    }
+    await exchange.send(200, {"content-type": "application/json"}, json.dumps(reply).encode())
+
+
+def test_items_have_unique_ids_though_the_upstream_repeats_its_own(serve, name, tmp_path):
+    with run_in_thread(lambda: listen(repeat_ids), "upstream") as upstream:
+        table = UpstreamTable(kind="openai-responses", base_url=f"{upstream.base_url}/v1")
+        sessions = SessionsTable(url=f"sqlite:///{tmp_path}/sessions.db")
+        gateway = serve(upstreams={"same": table}, models={"m": ("same/gpt-5.2",)}, sessions=sessions)
+        with openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0) as client:
+            for number in range(4):
+                client.responses.create(model="m", conversation=name, input=f"Hello {number}")
+            items = list(client.conversations.items.list(name, limit=2))
+            assert len({item.id for item in items}) == len(items) == 8
+            last = client.conversations.items.retrieve(items[0].id, conversation_id=name)
+            assert (last.role, last.content[0].text) == ("assistant", "Hm.")

@@ -25,8 +25,8 @@ from dragoman.gateway.conversation_recorder import (
     ConversationRecorder,
     MemberInjector,
     Question,
+    build_items,
     build_unavailable_error,
-    find_or_generate_id,
     list_calls,
     response_id_of,
 )
@@ -37,7 +37,7 @@ from dragoman.guard import attempt_async
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import Request
 from dragoman.sessions.store import Store
-from dragoman.sessions.values import Conflict, Item, Turn, Unavailable
+from dragoman.sessions.values import Conflict, Turn, Unavailable
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import set_member
@@ -75,9 +75,7 @@ class PartialAnswer:
                 reply = set_member(reply, name, found[1]) if found is not None else reply
         if message:
             reply = set_member(reply, "error", json.encode({"code": "server_error", "message": message}))
-        output = [
-            Item(find_or_generate_id(body), body, is_output=True) for body in dialect.turns.read_reply_items(reply)
-        ]
+        output = build_items(dialect.turns.read_reply_items(reply), [item.id for item in turn.items], is_output=True)
         calls = list_calls(parts, output, dialect)
         return structs.replace(
             turn, reply=reply, status=status, items=(*turn.items, *output), calls={**turn.calls, **calls}

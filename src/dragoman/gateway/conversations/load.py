@@ -16,8 +16,8 @@ from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.conversation_recorder import (
     ConversationRecorder,
     Question,
+    build_items,
     build_unavailable_error,
-    find_or_generate_id,
     generate_response_id,
 )
 from dragoman.gateway.conversations.history import REFERENCE_TYPE, find_continuation, find_new_items
@@ -25,7 +25,7 @@ from dragoman.gateway.conversations.options import ConversationOptions, read_bod
 from dragoman.gateway.conversations.repeats import digest_of, find_repeated_turn
 from dragoman.gateway.errors import build_body_error
 from dragoman.sessions.store import Store
-from dragoman.sessions.values import Item, Turn, Unavailable
+from dragoman.sessions.values import Turn, Unavailable
 from dragoman.wire import json
 from dragoman.wire.lookup import to_snake_case
 from dragoman.wire.splice import remove_member, set_member
@@ -167,6 +167,7 @@ async def _load_request(
     new_items = await find_new_items(store, members.get(dialect.history), continuation, options, dialect)
     history = continuation.history
     settings = merge_settings(members, history.settings, dialect, has_results=new_items.has_results)
+    earlier_ids = frozenset([item.id for item in history.items])
     digest = digest_of(client_request.call.model, new_items.items, {**members, **settings}, dialect.history)
     turn = Turn(
         owner=options.owner,
@@ -174,7 +175,7 @@ async def _load_request(
         parent=history.last.key if history.last is not None else "",
         conversation=continuation.conversation.id if continuation.conversation is not None else "",
         model=client_request.call.model,
-        items=tuple(Item(find_or_generate_id(body), body) for body in new_items.items),
+        items=build_items(new_items.items, earlier_ids),
         settings=select_saved_settings(settings, members, history.settings, dialect),
         calls=new_items.calls,
         digest=digest,
@@ -183,6 +184,7 @@ async def _load_request(
     question = Question(
         turn=turn,
         conversation=continuation.conversation,
+        earlier_ids=earlier_ids,
         is_saved=options.is_saved,
         is_named=options.is_named,
         is_background=options.is_background,

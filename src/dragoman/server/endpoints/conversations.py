@@ -10,7 +10,7 @@ from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.conversation_recorder import find_or_generate_id, generate_conversation_id
+from dragoman.gateway.conversation_recorder import build_items, generate_conversation_id
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conversation, Item, Turn
 from dragoman.wire import json
@@ -116,7 +116,7 @@ async def add_items(store: Store, owner: str, name: str, body: bytes) -> dict[st
     if opened is None:
         raise _build_not_found(name)
     conversation, history = opened
-    new = _parse_items(_decode_members(body, _ADD_MEMBERS), minimum=1)
+    new = _parse_items(_decode_members(body, _ADD_MEMBERS), history.items, minimum=1)
     turn = structs.replace(_build_turn(conversation, new), parent=conversation.head, settings=history.settings)
     await store.add_turn(turn, conversation)
     return render_list(turn.items)
@@ -206,7 +206,7 @@ def _parse_metadata(members: Mapping[str, Raw]) -> bytes:
     return json.encode(pairs)
 
 
-def _parse_items(members: Mapping[str, Raw], *, minimum: int) -> tuple[Item, ...]:
+def _parse_items(members: Mapping[str, Raw], earlier: Sequence[Item] = (), *, minimum: int) -> tuple[Item, ...]:
     raw = members.get("items")
     bodies = json.decode_array(raw) if raw is not None and json.first_byte(raw) == b"[" else []
     if len(bodies) < minimum or len(bodies) > _MAX_ADDED:
@@ -214,4 +214,4 @@ def _parse_items(members: Mapping[str, Raw], *, minimum: int) -> tuple[Item, ...
     for at, body in enumerate(bodies):
         if json.first_byte(body) != b"{":
             raise Problem("invalid_request", "an item must be an object", where=f"/items/{at}")
-    return tuple(Item(find_or_generate_id(bytes(body)), bytes(body)) for body in bodies)
+    return build_items(map(bytes, bodies), {item.id for item in earlier})
