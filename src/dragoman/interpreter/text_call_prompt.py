@@ -14,6 +14,7 @@ from dragoman.core.parts import (
     Media,
     Opaque,
     Reasoning,
+    Signature,
     Text,
     ToolCall,
     ToolReference,
@@ -22,6 +23,7 @@ from dragoman.core.parts import (
 )
 from dragoman.core.request import Message, OutputFormat, Request, Sampling, Tool, count_leading_systems
 from dragoman.core.traits import Traits
+from dragoman.core.value import Extras
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.deferred_tools import describe_reference, load_tools, report_search
 from dragoman.interpreter.foreign_fields import drop_extras
@@ -200,8 +202,16 @@ def _release_thoughts_of(message: Message, ledger: Ledger) -> Message:
         elif part.signature is None or part.signature.value == UNSIGNED:
             ledger.report_dropped(part.where, "the calls that it led to are sent as text")
         else:
-            parts.append(structs.replace(part, signature=structs.replace(part.signature, item="")))
+            parts.append(_drop_item_id(part, part.signature))
     return structs.replace(message, parts=tuple(parts)) if parts != [*message.parts] else message
+
+
+def _drop_item_id(part: Reasoning, signature: Signature) -> Reasoning:
+    item_id, extras = json.encode(signature.item), part.extras
+    if extras is not None:
+        fields = {pointer: raw for pointer, raw in extras.fields.items() if raw != item_id}
+        extras = Extras(extras.dialect, fields) if fields else None
+    return structs.replace(part, signature=structs.replace(signature, item=""), extras=extras)
 
 
 def _request_rewrite(turns: list[Message], messages: tuple[Message, ...]) -> list[Message]:

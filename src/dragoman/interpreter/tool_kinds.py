@@ -11,7 +11,6 @@ from dragoman.core.request import AnyTool, NativeTool, Tool, ToolChoice
 from dragoman.core.traits import Traits
 from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.adaptation import NO_LIMIT, Adaptation
-from dragoman.interpreter.foreign_fields import report_unknown
 from dragoman.interpreter.ids import hash_text
 from dragoman.interpreter.schema.conversion import ConvertedSchema
 from dragoman.interpreter.schema.drafts import Fault
@@ -68,8 +67,9 @@ def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
         settings = list_settings(tool)
         if grade is not None and _NAME in settings:
             settings.remove(_NAME)
-            name = json.decode_object(tool.raw)[_NAME[1:]]
-            report_unknown(tool.where + _NAME, bytes(name), tool.dialect, adaptation.traits.dialect, adaptation.ledger)
+            # The name of a vendor's search is its type without the date.
+            if not find_kind(tool).startswith(json.get_text(json.as_object(json.peek(tool.raw)), _NAME[1:])):
+                adaptation.ledger.report_dropped(tool.where + _NAME, "the target's own tool has another name", grade)
         if find_purpose(tool.raw) == _SEARCH:
             return translate_settings(tool, found, settings, adaptation.ledger, implied=adaptation.implied_settings)
         for pointer in settings:

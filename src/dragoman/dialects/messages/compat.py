@@ -20,9 +20,6 @@ IMPLIED = {
     "/tools/#/defer_loading": Implied((True, False), reasons.LOADED_LATER),
     "/tools/#/eager_input_streaming": Implied((False,), "arguments are sent as they arrive", streaming_values=(True,)),
     "/tools/#/allowed_callers": Implied((["direct"],), reasons.CALLED_BY_MODEL),
-    "/tools/#/name": Implied(
-        ("web_search", "tool_search_tool_bm25", "tool_search_tool_regex"), "the name of a vendor's search is fixed"
-    ),
     "/tools/#/input_examples": Implied(([],), reasons.SAYS_NOTHING),
     "/messages/#/content/#/caller": Implied(({"type": "direct"},), reasons.CALLED_BY_MODEL),
     "/messages/#/content/#/citations": Implied(({"enabled": False},), reasons.NOTHING_EXTRA),
