@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cpu_limit import cpu_limit
-
 # In the place of this folder, where this very file would stand for the package it belongs to.
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
+from cpu_limit import cpu_limit  # noqa: E402
 from fuzz import campaign  # noqa: E402  # the path is set just above
 from fuzz.targets import targets  # noqa: E402
 

@@ -1,5 +1,7 @@
 """A stream gives the same result however it is split: at once, by event, or by few bytes."""
 
+import json
+
 import pytest
 
 from dragoman.interpreter.reply_adapter import Context
@@ -51,3 +53,11 @@ def test_comments_are_taken_out_of_a_stream_for_clients_that_fail_on_them(kind):
     noisy = b"".join([b": ping\n\n", *(b": x\n" + frame for frame in events_of(sse) if frame)])
     passed = translate_pieces([noisy], "gemini", "gemini")
     assert (passed[0].lstrip(), *passed[1:]) == translate_pieces([sse], "gemini", "gemini")
+
+
+def test_a_line_of_a_json_array_that_starts_with_a_colon_is_no_comment():
+    reply = {"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}
+    array = b"[" + json.dumps(reply).encode().replace(b'"text":', b'"text"\n:') + b"]"
+    for size in (1, 7, len(array)):
+        pieces = [array[at : at + size] for at in range(0, len(array), size)]
+        assert translate_pieces(pieces, "gemini", "gemini")[0] == array

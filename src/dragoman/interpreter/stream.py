@@ -139,7 +139,9 @@ class StreamTranslator:
                 break
             events = self._decoder.feed(frame)
             self._record_events(events)
-            if not self._dialect.ignores_comments and (frame[:1] == b":" or b"\n:" in frame):
+            # Only server-sent events have comments: in a JSON array a line may start with the colon of a member.
+            has_comment = self._is_framed and (frame[:1] == b":" or b"\n:" in frame)
+            if has_comment and not self._dialect.ignores_comments:
                 frame = _COMMENT.sub(b"", frame)  # noqa: PLW2901  all that is left of it is forwarded
             forwarded.append(self._render_broken(events) or frame)
         if len(self._partial_frame) > MAX_EVENT_BYTES and not self.over:
