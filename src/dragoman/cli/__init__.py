@@ -81,7 +81,7 @@ def _run(words: list[str]) -> int:
     options, unknown = parser.parse_known_args(words[:at])
     used = getattr(options, "parser", parser)
     if unknown and not any(word.startswith("-") for word in unknown) and hasattr(options, "file"):
-        # argparse gives a file after the options to nobody if another optional word came before them.
+        # argparse leaves a file after the options unparsed if another optional argument came before them.
         options.file, *unknown = unknown if options.file is None else (options.file, *unknown)
         if unknown:
             used.error(f"only one FILE can be given, which is {options.file}; remove {' '.join(unknown)}")

@@ -60,10 +60,10 @@ class WebSearch:
         request = take_call_limit(request)
         natives = [tool for tool in request.tools if isinstance(tool, NativeTool) and _is_search(tool)]
         name = choose_name(_NAME, request)
-        wishes = _Wishes(natives, self._settings.max_uses)
-        searches = _Searches(self._backend, wishes, client_request.owner)
+        declared = _DeclaredSettings(natives, self._settings.max_uses)
+        searches = _Searches(self._backend, declared, client_request.owner)
         handler = Handler(
-            definition=Tool(name=name, description=_describe(wishes), parameters=_PARAMETERS),
+            definition=Tool(name=name, description=_describe(declared), parameters=_PARAMETERS),
             run=searches.run,
             timeout=self._settings.seconds + _EXTRA_SECONDS,
             untrusted=True,
@@ -72,15 +72,15 @@ class WebSearch:
         choice = _rename_choice(request.tool_choice, natives, name)
         others = tuple(tool for tool in request.tools if not (isinstance(tool, NativeTool) and _is_search(tool)))
         prepared = structs.replace(request, tools=others, tool_choice=choice)
-        return PreparedRequest(request=prepared, functions=(function,), losses=tuple(wishes.losses))
+        return PreparedRequest(request=prepared, functions=(function,), losses=tuple(declared.losses))
 
 
 def _is_search(tool: NativeTool) -> bool:
     return find_purpose(tool.raw) == PURPOSE
 
 
-class _Wishes:
-    """What the declarations of a search ask for."""
+class _DeclaredSettings:
+    """The settings of a request's web searches, and the losses of those that the backend does not have."""
 
     def __init__(self, natives: Iterable[NativeTool], max_uses: int) -> None:
         self.max_uses = max_uses
@@ -123,8 +123,8 @@ def _list_domains(value: Iterable[Any]) -> tuple[str, ...]:
     return tuple(domain for domain in value if isinstance(domain, str) and domain.strip())
 
 
-def _describe(wishes: _Wishes) -> str:
-    allowed = f" It finds only pages of {', '.join(wishes.allowed_domains)}." if wishes.allowed_domains else ""
+def _describe(declared: _DeclaredSettings) -> str:
+    allowed = f" It finds only pages of {', '.join(declared.allowed_domains)}." if declared.allowed_domains else ""
     return _DESCRIPTION + allowed
 
 
@@ -145,9 +145,9 @@ def _rename_choice(choice: ToolChoice | None, natives: list[NativeTool], name: s
 class _Searches:
     """The searches of one reply."""
 
-    def __init__(self, backend: SearchBackend, wishes: _Wishes, owner: str) -> None:
+    def __init__(self, backend: SearchBackend, declared: _DeclaredSettings, owner: str) -> None:
         self._backend = backend
-        self._wishes = wishes
+        self._declared = declared
         self._owner = owner
         self._count = 0
         self._outcomes: dict[str, SearchResults | SearchFailure] = {}
@@ -166,19 +166,19 @@ class _Searches:
         return _render_results(query, results)
 
     async def _search(self, query: str) -> SearchResults:
-        if self._count >= self._wishes.max_uses:
-            raise SearchFailure(_NO_USES_LEFT.format(limit=self._wishes.max_uses), "max_uses_exceeded")
+        if self._count >= self._declared.max_uses:
+            raise SearchFailure(_NO_USES_LEFT.format(limit=self._declared.max_uses), "max_uses_exceeded")
         if not query:
             raise SearchFailure("the query is empty", "invalid_tool_input")
         if len(query) > _MAX_QUERY:
             raise SearchFailure(f"the query is longer than {_MAX_QUERY} characters", "query_too_long")
         self._count += 1
-        wishes = self._wishes
+        declared = self._declared
         return await self._backend.search(
             SearchQuery(
                 text=query,
-                allowed_domains=wishes.allowed_domains,
-                blocked_domains=wishes.blocked_domains,
+                allowed_domains=declared.allowed_domains,
+                blocked_domains=declared.blocked_domains,
                 owner=self._owner,
             )
         )
